@@ -1,7 +1,6 @@
 // The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
 // what follows it.
 import { counted } from '../../checks/words.js';
-import { promptEnvironments } from './environments.js';
 import type { RolloutFormat } from './format.js';
 import { groupsOf } from './groups.js';
 import type { LoggedText } from './logged-text.js';
@@ -16,6 +15,7 @@ import {
   type Texts,
   type TokenLists,
 } from './rollout.js';
+import { promptEnvironments } from './rows/environments.js';
 import { leaveOutRepeats } from './rows/repeated-rows.js';
 import type { StepRows } from './rows/step-rows.js';
 

@@ -1,10 +1,11 @@
 // NeMo-RL: train_data_step{N}.jsonl and val_data_step{N}.jsonl in the log folder. Every field is a list of one; arrays
 // are padded and end at `input_lengths`. Under dynamic sampling `rewards` is the list before the sampling.
 // nemo_rl/algorithms/grpo.py, utils/logger.py.
-import { environmentName } from '../environments.js';
+
 import { LineProblem } from '../fields.js';
 import { hasAll, placeByName, plainName, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf } from '../messages.js';
+import { environmentName } from '../rows/environments.js';
 
 const FIELDS = [
   'content',

@@ -2,8 +2,8 @@
 // steps in one. Written after the filters. `logprobs` may hold NaN; of tool tokens they are 0.
 // open_instruct/rl_utils.py.
 import { dirname } from 'node:path';
-import { environmentName } from '../environments.js';
 import { hasAll, plainName, type RolloutFormat, rollout } from '../format.js';
+import { environmentName } from '../rows/environments.js';
 
 export const openInstruct: RolloutFormat = {
   name: 'open-instruct',

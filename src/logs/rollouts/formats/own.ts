@@ -2,11 +2,11 @@
 // anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
 import { dirname } from 'node:path';
 import { ArgumentError } from '../../../checks/errors.js';
-import { environmentName } from '../environments.js';
 import { type Fields, floatsOf } from '../fields.js';
 import { type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
 import type { LoggedRollout } from '../rollout.js';
+import { environmentName } from '../rows/environments.js';
 
 /** Columns of a rollouts file, and what they may be mapped to. */
 export const OWN_COLUMNS = [

@@ -1,7 +1,8 @@
 // prime-rl: token_exports/step_{N}/rank_{r}.jsonl, with `trainer.enable_token_export`; complete once STABLE lies beside
 // them. Arrays of a value a token, null where it was absent or not finite. trainer/rl/token_export.py.
-import { environmentName } from '../environments.js';
+
 import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
+import { environmentName } from '../rows/environments.js';
 
 export const primeRlTokens: RolloutFormat = {
   name: 'prime-rl-tokens',

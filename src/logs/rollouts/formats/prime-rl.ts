@@ -1,11 +1,12 @@
 // prime-rl: rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. A line is an episode of traces, a trace a tree
 // of nodes, a path from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of
 // `mask`. src/prime_rl/monitors/file.py.
-import { environmentIn, objectIn, taskEnvironment } from '../environments.js';
+
 import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../fields.js';
 import { foldersOf, type Place, type RolloutFormat, rollout } from '../format.js';
 import { messagesOf, promptText, spokenBy } from '../messages.js';
 import type { LoggedRollout } from '../rollout.js';
+import { environmentIn, objectIn, taskEnvironment } from '../rows/environments.js';
 
 interface Node {
   readonly parent: number | undefined;

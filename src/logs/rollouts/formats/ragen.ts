@@ -1,8 +1,8 @@
 // RAGEN: val_rollouts.jsonl (`output.format=jsonl`, or scripts/convert_to_jsonl.py): a chat a line.
 import { dirname } from 'node:path';
-import { environmentName } from '../environments.js';
 import { hasAll, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf } from '../messages.js';
+import { environmentName } from '../rows/environments.js';
 
 export const ragen: RolloutFormat = {
   name: 'ragen',

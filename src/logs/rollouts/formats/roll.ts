@@ -1,10 +1,11 @@
 // ROLL: rollout_dump_data.step_{N}.jsonl, with `rollout_dump_dir`: one line, an object of columns, of which only those
 // that exist are there. pipeline/rlvr/utils.py. The agentic pipeline has chats instead of prompts and responses.
-import { environmentName } from '../environments.js';
+
 import { type Fields, LineProblem, numberOf, ObjectFields } from '../fields.js';
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
 import { chatOf, messagesOf, promptText, spokenIn } from '../messages.js';
 import type { LoggedRollout } from '../rollout.js';
+import { environmentName } from '../rows/environments.js';
 
 export const roll: RolloutFormat = {
   name: 'roll',

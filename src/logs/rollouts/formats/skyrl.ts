@@ -1,9 +1,10 @@
 // SkyRL: dumped_evals/global_step_{N}_evals/{data_source}.jsonl, a line a sample. A score may be a list, a value a
 // token: their sum.
-import { environmentName } from '../environments.js';
+
 import { floatsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
+import { environmentName } from '../rows/environments.js';
 
 export const skyrl: RolloutFormat = {
   name: 'skyrl',

@@ -1,7 +1,8 @@
 // `texts`: the rollouts of a step file, in a file beside it: step_00042.texts.jsonl.
-import { environmentName } from '../environments.js';
+
 import { placeByName, type RolloutFormat, rollout } from '../format.js';
 import { promptIn } from '../messages.js';
+import { environmentName } from '../rows/environments.js';
 
 const NAME = /(\d+)\.texts\.(?:jsonl|ndjson)$/;
 

@@ -1,8 +1,9 @@
 // Tinker cookbook: iteration_{N}/{base}_rollout_summaries.jsonl: rewards and lengths of every trajectory.
 // rl/rollout_logging.py.
-import { environmentName } from '../environments.js';
+
 import { fieldsOf } from '../fields.js';
 import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
+import { environmentName } from '../rows/environments.js';
 
 export const tinker: RolloutFormat = {
   name: 'tinker',

@@ -1,9 +1,9 @@
 // TRL: completions_{step}.parquet, with `log_completions=True`. A column a reward function, no group id.
 // trl/trainer/grpo_trainer.py.
 import { basename, dirname } from 'node:path';
-import { ENVIRONMENT_COLUMNS, environmentName } from '../environments.js';
 import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
+import { ENVIRONMENT_COLUMNS, environmentName } from '../rows/environments.js';
 
 const OWN: ReadonlySet<string> = new Set(['step', 'prompt', 'completion', 'advantage', ...ENVIRONMENT_COLUMNS]);
 

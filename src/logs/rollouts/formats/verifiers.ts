@@ -1,9 +1,9 @@
 // verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
 // as chats.
 import { dirname } from 'node:path';
-import { environmentIn, objectIn, taskEnvironment } from '../environments.js';
 import { foldersOf, hasAll, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
+import { environmentIn, objectIn, taskEnvironment } from '../rows/environments.js';
 
 export const verifiers: RolloutFormat = {
   name: 'verifiers',

@@ -1,9 +1,10 @@
 // verl: `trainer.rollout_data_dir` and `trainer.validation_data_dir`, {step}.jsonl, a line a sample. V1 has a `uid` and
 // sorts by it; the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py,
 // ray_trainer.py.
-import { environmentName } from '../environments.js';
+
 import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
+import { environmentName } from '../rows/environments.js';
 
 /** {uid of the prompt}_{session}_{output of the session}. */
 const UID = /^(.*)_(\d+)_(\d+)$/s;

@@ -1,12 +1,12 @@
 // Whole lines of JSON in, their rollouts out. Runs on any thread: it knows bytes and a format's name, nothing else.
 import { isUtf8 } from 'node:buffer';
-import { withEnvironment } from '../environments.js';
 import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
 import { type ColumnNames, mappedColumns } from '../formats/own.js';
 import { badByteIn } from '../not-utf8.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
+import { withEnvironment } from '../rows/environments.js';
 import { JsonFields } from './json-fields.js';
 import { ScannedLines } from './scanned-lines.js';
 

@@ -1,9 +1,9 @@
 // Which environment a row's prompt belongs to: found among the names that trainers give it, or in the column that the
 // user says; told by prompt, of which each has at most one.
-import { FileError } from '../../checks/errors.js';
-import { printable } from '../../checks/words.js';
-import { type Fields, fieldsOf } from './fields.js';
-import type { RolloutFormat } from './format.js';
+import { FileError } from '../../../checks/errors.js';
+import { printable } from '../../../checks/words.js';
+import { type Fields, fieldsOf } from '../fields.js';
+import type { RolloutFormat } from '../format.js';
 
 /** The likeliest first. */
 const NAMES = ['env', 'env_name', 'env_id'] as const;
