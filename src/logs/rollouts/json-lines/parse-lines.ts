@@ -5,8 +5,8 @@ import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
 import { type ColumnNames, mappedColumns } from '../formats/own.js';
 import { badByteIn } from '../not-utf8.js';
-import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { withEnvironment } from '../rows/environments.js';
+import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { JsonFields } from './json-fields.js';
 import { ScannedLines } from './scanned-lines.js';
 
