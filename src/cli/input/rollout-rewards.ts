@@ -31,7 +31,7 @@ export async function fromRollouts(
     const [problem] = problems;
     if (steps.length === 0 && !isSaid && !/\.parquet$/.test(path)) return undefined;
     if (problem !== undefined) throw problem;
-    const { step: read, errors } = await logs.read(chosen(path, steps, step));
+    const { step: read, errors } = await logs.read(chosen(path, steps, step, notes));
     // A group that lacks a rollout is another group.
     if (errors[0] !== undefined) throw errors[0];
     return sourceOf(path, read as LoggedColumns, notes);
@@ -40,13 +40,20 @@ export async function fromRollouts(
   }
 }
 
-function chosen(path: string, steps: readonly LoggedStep[], step: number | undefined): LoggedStep {
+function chosen(
+  path: string,
+  steps: readonly LoggedStep[],
+  step: number | undefined,
+  notes: readonly string[],
+): LoggedStep {
   const fitting = step === undefined ? steps : steps.filter((one) => one.step === step);
   const [one, other] = fitting;
   if (one !== undefined && other === undefined) return one;
   const [first, last] = [steps[0], steps.at(-1)];
   const has = `has ${counted(steps.length, 'steps')}, ${first?.step} to ${last?.step}`;
-  if (one === undefined) throw new FileError({ path }, `${has}: none of them is ${step}`);
+  if (one === undefined) {
+    throw new FileError({ path }, [`${has}: none of them is ${step}`, ...notes].join('; '));
+  }
   const runs = new Set(fitting.map(({ runDirectory, run }) => `${runDirectory}\n${run}`)).size;
   const advice = runs > 1 ? `of ${runs} runs: name the files of one` : 'say which is meant (--step N)';
   throw new FileError({ path }, `${has}, ${advice}`);

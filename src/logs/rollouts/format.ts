@@ -46,6 +46,11 @@ export interface RolloutFormat {
   rows(line: Fields, context: RowContext): readonly LoggedRollout[];
   /** A line is a group: rows get its number as group id. */
   readonly groupIsLine?: boolean;
+  /**
+   * Why a step may be the step before once more, of trainers that write their last rows whenever they log. Without it
+   * equal rows are another step's.
+   */
+  readonly byClock?: string;
   /** Why columns are never there. */
   readonly absent: Readonly<Partial<Record<RolloutColumn, string>>>;
   /** What whoever reads the figures should know of every step. */

@@ -1,5 +1,6 @@
 // Files, folders and globs of a trainer's rollouts -> the steps in them, in order, each of which can be read on its
 // own: here, in another process, or again. Beside a step that is read, only where rows stand is held.
+import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/words.js';
@@ -19,6 +20,7 @@ import { type LogPart, type Range, WHOLE_FILE } from './log-part.js';
 import { ParquetFile } from './parquet/parquet-log.js';
 import { leaveOutCopies, type SeenContents } from './repeats/copies.js';
 import { lastTimes, type Restart } from './repeats/last-times.js';
+import { CLOCK_COLUMNS, leaveOutRepeatedSteps } from './repeats/repeated-steps.js';
 import type { LoggedColumns } from './rollout.js';
 import type { RowBatch } from './rows/row-batch.js';
 import { StepRows } from './rows/step-rows.js';
@@ -124,11 +126,17 @@ export class RolloutLogs {
    */
   async find(source: string | readonly string[], wanted = FileChoice.ALL): Promise<FoundRollouts> {
     const { choice, seen } = this.reading;
-    const { files: all, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
-    const { files, notes: copies } = await leaveOutCopies(all, seen?.contents, this.signal);
-    const { steps, failures, notes: restarts } = await planSteps(files, seen, this.signal);
+    const { files: found, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
+    const { files, notes: copies } = await leaveOutCopies(found, seen?.contents, this.signal);
+    const { steps: all, failures, notes: restarts } = await planSteps(files, seen, this.signal);
+    const { steps, notes: repeated } = await leaveOutRepeatedSteps(
+      all,
+      ({ format }) => formatOf(format),
+      (step) => this.#digestOf(step),
+      seen !== undefined,
+    );
     for (const step of steps) this.expect(step);
-    return { steps, problems: [...problems, ...failures], notes: [...notes, ...copies, ...restarts] };
+    return { steps, problems: [...problems, ...failures], notes: [...notes, ...copies, ...restarts, ...repeated] };
   }
 
   /** The step will be read once more. */
@@ -196,6 +204,33 @@ export class RolloutLogs {
       await (await file.catch(() => undefined))?.close();
     }
     await this.#pool.close();
+  }
+
+  /** Of a step's rows, whatever they say of when they were written. */
+  async #digestOf({ parts, identity }: LoggedStep): Promise<string | undefined> {
+    const key = [...parts.map(({ path }) => path), identity].join('\n');
+    const known = this.reading.seen?.contents.get(key);
+    if (known !== undefined) return known;
+    const hash = createHash('sha256');
+    for (const part of parts) {
+      try {
+        const file = await openLog(part, this.signal);
+        try {
+          if (!(file instanceof ParquetFile)) return undefined;
+          const isClock = (name: string): boolean => CLOCK_COLUMNS.test(name);
+          hash.update(await file.digest(part.ranges ?? WHOLE_FILE.ranges, isClock, this.signal));
+        } finally {
+          await file.close();
+        }
+      } catch (error) {
+        // What is wrong with it is said when it is read.
+        if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
+        return undefined;
+      }
+    }
+    const digest = hash.digest('base64');
+    this.reading.seen?.contents.set(key, digest);
+    return digest;
   }
 
   /** Reads of one file take turns: what it has unpacked or decoded serves the next step. */

@@ -212,6 +212,57 @@ describe('a stretch that was logged again', () => {
   });
 });
 
+/** A table of TRL: rows that say their generation, under a step's number. */
+function trlTable(steps: readonly (readonly [step: number, generation: number])[], more: object = {}): Uint8Array {
+  const rows = steps.flatMap(([step, generation]) =>
+    Array.from({ length: 8 }, (_, at) => ({
+      step,
+      prompt: `p${at >> 2}`,
+      completion: `${generation} ${at}`,
+      correct: at % 2,
+      timestamp: step + 0.5,
+      task: `t${at >> 2}`,
+      advantage: (at % 2) - 0.5,
+      ...more,
+    })),
+  );
+  const columnData = Object.keys(rows[0] as object).map((name) => {
+    const isWhole = name === 'step';
+    const data = rows.map((one) => (isWhole ? BigInt(one.step) : one[name as 'task']));
+    const type = isWhole ? 'INT64' : typeof data[0] === 'number' ? 'DOUBLE' : 'STRING';
+    return { name, data, type: type as 'STRING' };
+  });
+  return new Uint8Array(parquetWriteBuffer({ columnData }));
+}
+
+describe('steps that are the step before once more', () => {
+  const name = (step: number) => `run/completions/completions_${String(step).padStart(5, '0')}.parquet`;
+  const generations = [1, 1, 2, 3, 3, 3, 4];
+
+  it('are left out with a note in formats that are written by the clock', async () => {
+    const files = generations.map((generation, at) => [name(at + 1), trlTable([[at + 1, generation]])] as const);
+    const { steps, notes } = await readAll(folder(Object.fromEntries(files)));
+    expect(steps.map(({ step }) => step)).toEqual([1, 3, 4, 7]);
+    expect(notes).toEqual([
+      'run run: 3 of 7 steps whose rows are those of the step before, step 2 first, are left out: TRL writes its last generation again at each logging step',
+    ]);
+    const one = trlTable(generations.map((generation, at) => [at + 1, generation]));
+    expect((await readAll(folder({ 'all.parquet': one }))).steps.map(({ step }) => step)).toEqual([1, 3, 4, 7]);
+  });
+
+  it('are none where a column or the order differs, nor in other formats', async () => {
+    const first = trlTable([[1, 1]]);
+    for (const other of [{ task: 'x' }, { advantage: 0.1 }, { correct: Number.NaN }]) {
+      const { steps, notes } = await readAll(folder({ [name(1)]: first, [name(2)]: trlTable([[2, 1]], other) }));
+      expect(steps).toHaveLength(2);
+      expect(notes).toEqual([]);
+    }
+    const greedy = [1, 2, 3].map((step) => [`${step}.jsonl`, jsonLines(verlRows(0, { step }))] as const);
+    expect((await readAll(folder(Object.fromEntries(greedy)))).steps).toHaveLength(3);
+    expect((await readAll(folder({ [name(1)]: first, [name(2)]: 'PAR1 no table' }))).steps).toHaveLength(1);
+  });
+});
+
 describe('rows that were logged twice', () => {
   it('count once where every row of the step comes equally often, with a note', async () => {
     const step = await readOne(data('10-lines-twice.jsonl'));

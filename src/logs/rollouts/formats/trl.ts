@@ -50,6 +50,7 @@ export const trl: RolloutFormat = {
       }),
     ];
   },
+  byClock: 'TRL writes its last generation again at each logging step',
   absent: {
     tokens: "TRL's Parquet has texts alone, decoded without special tokens",
     logprobs: "TRL's Parquet has no log-probs",

@@ -1,4 +1,5 @@
 // Logs in Parquet: a row group at a time, and of it the columns that the reader wants.
+import { createHash } from 'node:crypto';
 import type { AsyncBuffer, FileMetaData, RowGroup } from 'hyparquet';
 import { FileError } from '../../../checks/errors.js';
 import type { ByteSource } from '../../stores/byte-source.js';
@@ -9,6 +10,7 @@ import { giveBack } from '../json-lines/line-blocks.js';
 import { addRow, type BlockContext, formatOf } from '../json-lines/parse-lines.js';
 import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
+import { hashValue } from '../rows/value-digest.js';
 import { type Column, ColumnFields } from './column-fields.js';
 import { decodeColumns, hyparquet, ParquetProblem, problemOf } from './decode-columns.js';
 import { readGroup } from './stored-group.js';
@@ -110,6 +112,31 @@ export class ParquetFile {
       }
       first = end;
     }
+  }
+
+  /** Of the rows of these ranges, in their order, without some columns. @throws FileError when the file cannot be read */
+  async digest(
+    ranges: readonly Range[],
+    isLeftOut: (column: string) => boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<string> {
+    const names = new Set(this.columns.map(({ name }) => name).filter((name) => !isLeftOut(name)));
+    const hash = createHash('sha256');
+    hashValue(hash, [...names]);
+    let first = 0;
+    for (const group of this.metadata.row_groups) {
+      const end = first + Number(group.num_rows);
+      for (const range of ranges) {
+        const [from, to] = [Math.max(first, range.begin), Math.min(end, range.end)];
+        if (from >= to) continue;
+        const columns = await this.#read(group, names, signal);
+        for (let row = from - first; row < to - first; row++) {
+          for (const { values } of columns.values()) hashValue(hash, values[row]);
+        }
+      }
+      first = end;
+    }
+    return hash.digest('base64');
   }
 
   /** @throws FileError where none of the format's columns are there */
