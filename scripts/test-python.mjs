@@ -21,7 +21,8 @@ if (versionOf(python) === null || !(await has('numpy, pytest'))) {
   for (const module of ['torch', 'transformers', 'trl']) {
     if (!(await has(module))) skip(`Python tests that need ${module}`);
   }
-  await run(python, ['-m', 'pytest', '-p', 'no:cacheprovider'], { cwd });
+  const { output } = await run(python, ['-m', 'pytest', '-rs', '-p', 'no:cacheprovider'], { cwd });
+  for (const [, what] of output.matchAll(/^SKIPPED (.*)/gm)) skip(`Python tests: ${what}`);
   await wheel();
 }
 

@@ -32,7 +32,9 @@ const preload = [library('libasan.so'), library('libstdc++.so.6')];
 if (process.platform !== 'linux' || !preload.every((file) => existsSync(file))) {
   skip(`the addon under ASan (it needs GCC's libasan.so; the compiler is ${versionOf('c++')})`);
 } else {
-  await run(tool('vitest'), ['run', 'test/engine/engine-', 'test/engine/device'], {
+  // What reads tensors, texts, lines of logs and pages of Parquet by native code.
+  const files = ['test/engine/', 'test/logs/rollouts/', 'test/metrics/text-metrics'];
+  await run(tool('vitest'), ['run', ...files], {
     env: {
       ...env,
       // Node frees little of its own at exit, so that leaks are the leak tests' business.
@@ -47,7 +49,9 @@ if (process.platform !== 'linux' || !preload.every((file) => existsSync(file))) 
 console.log('\nC++ tests of what threads share, under TSan');
 const tsan = join(root, 'build', 'tsan');
 const { tests } = JSON.parse(readFileSync(join(root, 'native', 'sources.json'), 'utf8'));
-const threaded = tests.map((file) => basename(file, '.cpp')).filter((name) => /thread|bits|step_tokens/.test(name));
+const threaded = tests
+  .map((file) => basename(file, '.cpp'))
+  .filter((name) => /thread|bits|step_tokens|text/.test(name));
 check(threaded.length > 0, 'native/sources.json names no test of what threads share');
 const tsanOptions = [...options, 'COLLAPSAR_SANITIZE=thread'].map((option) => `-D${option}`);
 await run('cmake', ['-S', root, '-B', tsan, ...tsanOptions], { quiet: true });
