@@ -1,6 +1,6 @@
 // Healthy runs of which there are texts alone: figures that scatter about their levels, and texts of a policy that never changes,
 // through the engine.
-import { textMetrics } from '../dist/index.js';
+import { crossScoreMetrics, textMetrics } from '../dist/index.js';
 import { bell } from './random.mjs';
 
 /** Text figures of a step, as far as the judge looks at them. */
@@ -73,6 +73,65 @@ export function writtenTexts(engine, { own, words = 12, each = 4, promptsOf = ()
         }
       }
       yield { texts: await textMetrics(engine, { tokens, groups, promptTokens }, { permutations: 99 }) };
+    }
+  };
+}
+
+/** Small batches: each text begins with a word that is its prompt's, and goes on with any of 50. */
+export function markedTexts(engine, { prompts, each }, steps) {
+  const groups = Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each));
+  return async function* (uniform) {
+    for (let step = 1; step <= steps; step++) {
+      const tokens = groups.map((prompt) => [
+        1000 + prompt,
+        ...Array.from({ length: 20 }, () => Math.floor(uniform() * 50)),
+      ]);
+      yield { texts: await textMetrics(engine, { tokens, groups }, { permutations: 99 }) };
+    }
+  };
+}
+
+/**
+ * Short rows: six tokens of 12, each drawn from what its place has under the row's prompt. Exact scores and the texts of the same rows,
+ * of which one is given.
+ * @param told 'scores' or 'texts'
+ */
+export function shortRows(engine, { told, scale = 1.5, prompts = 16, each = 4 }, steps) {
+  const [pool, places, kinds] = [256, 6, 12];
+  const groups = Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each));
+  return async function* (uniform) {
+    const table = Array.from({ length: pool * places }, () => {
+      const logits = Array.from({ length: kinds }, () => scale * bell(uniform));
+      const norm = Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit), 0));
+      return logits.map((logit) => logit - norm);
+    });
+    for (let step = 1; step <= steps; step++) {
+      const chosen = new Set();
+      while (chosen.size < prompts) chosen.add(Math.floor(uniform() * pool));
+      const columns = [...chosen];
+      const logprobs = (prompt, place) => table[columns[prompt] * places + place];
+      const tokens = groups.map((prompt) =>
+        Array.from({ length: places }, (_, place) => {
+          let left = uniform();
+          let token = 0;
+          const at = logprobs(prompt, place);
+          while (token < kinds - 1 && left > Math.exp(at[token])) left -= Math.exp(at[token++]);
+          return token;
+        }),
+      );
+      if (told === 'texts') {
+        yield { texts: await textMetrics(engine, { tokens, groups }, { permutations: 99 }) };
+        continue;
+      }
+      const sums = Float64Array.from({ length: tokens.length * prompts }, (_, at) =>
+        tokens[Math.floor(at / prompts)].reduce((sum, token, place) => sum + logprobs(at % prompts, place)[token], 0),
+      );
+      const scored = {
+        sums: { data: sums, dtype: 'float64', shape: [tokens.length, prompts] },
+        lengths: tokens.map(() => places),
+        groups,
+      };
+      yield { metrics: await crossScoreMetrics(engine, scored, { permutations: 99 }) };
     }
   };
 }

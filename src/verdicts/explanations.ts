@@ -11,9 +11,9 @@ export interface VerdictExplanation {
 
 export const VERDICT_EXPLANATIONS = {
   template_collapse: {
-    severity: 'critical',
+    severity: 'critical, from texts alone also warning',
     definition: 'The reasoning is varied but has lost most of its dependence on the prompt.',
-    rule: 'I(X;Z) has fallen below half of its start, H(Z|X) has not',
+    rule: 'I(X;Z) has fallen below half of its start, H(Z|X) has not, and the start carries the fall',
     advice:
       'Stop, go back to a checkpoint from before; keep prompts of high reward variance only, lower entropy bonus and KL, look ' +
       'for noise in the reward.',

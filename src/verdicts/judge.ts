@@ -62,7 +62,7 @@ const judgeFields = fields({
 });
 
 const savedState = new SavedState(
-  { format: 'collapsar/judge', version: 4, is: 'judge', from: 'Judge.toJSON()', without: 'start a new Judge' },
+  { format: 'collapsar/judge', version: 5, is: 'judge', from: 'Judge.toJSON()', without: 'start a new Judge' },
   judgeFields,
 );
 export const judgeShape = savedState.shape;
@@ -277,7 +277,7 @@ export class Judge {
   toJSON(): JudgeJson {
     return {
       format: 'collapsar/judge',
-      version: 4,
+      version: 5,
       options: { ...this.#options },
       lastStep: this.#lastStep,
       firstStep: this.#firstStep,

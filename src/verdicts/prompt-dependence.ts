@@ -1,6 +1,6 @@
 // Figures of one instrument step by step (cross-scores, or texts) -> regime and verdicts about how much the reasoning
 // depends on its prompt.
-import { fields, flag, type Shaped } from '../checks/saved.js';
+import { fields, type Shaped } from '../checks/saved.js';
 import type { RegimeReading } from './judgement.js';
 import type { RunLevel } from './levels/run-level.js';
 import { START_STEPS } from './levels/run-level.js';
@@ -22,8 +22,6 @@ export const promptDependenceFields = {
   marginFalling: marginFallingShape,
   miFalling: miFallingShape,
   miOvershoot: miOvershootShape,
-  /** A collapse that texts tell of has once shown no dependence at all. */
-  isGone: flag,
 };
 const promptDependenceShape = fields(promptDependenceFields);
 export type PromptDependenceJson = Shaped<typeof promptDependenceShape>;
@@ -33,9 +31,6 @@ const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_
 
 /** A fall of I(X;Z) from its start as unlikely as this by chance is one. */
 const FALL_LEVEL = 0.05;
-
-/** From 95% to 99.9%, where one step decides. */
-const BEYOND_DOUBT = 3.29 / 1.96;
 
 /** What a step came to. */
 export interface DependenceStep {
@@ -52,7 +47,6 @@ export class PromptDependence {
   readonly #marginFalling: MarginFalling;
   readonly #miFalling: MiFalling;
   readonly #miOvershoot: MiOvershoot;
-  #isGone: boolean;
 
   constructor(saved?: PromptDependenceJson) {
     this.regimes = new Regimes(saved?.regimes);
@@ -61,7 +55,6 @@ export class PromptDependence {
     this.#marginFalling = new MarginFalling(saved?.marginFalling);
     this.#miFalling = new MiFalling(saved?.miFalling);
     this.#miOvershoot = new MiOvershoot(saved?.miOvershoot);
-    this.#isGone = saved?.isGone ?? false;
   }
 
   toJSON(): PromptDependenceJson {
@@ -72,7 +65,6 @@ export class PromptDependence {
       marginFalling: this.#marginFalling.toJSON(),
       miFalling: this.#miFalling.toJSON(),
       miOvershoot: this.#miOvershoot.toJSON(),
-      isGone: this.#isGone,
     };
   }
 
@@ -92,10 +84,9 @@ export class PromptDependence {
     const { instrument } = levels;
     const isScored = instrument.source === 'scores';
     const { mi: compared, reading, finding } = this.regimes.read(step, levels);
-    const isCollapse = finding?.severity === 'critical';
-    if (finding !== undefined) findings.push(isScored || !isCollapse ? finding : this.#weighed(step, finding, levels));
-    if (!isCollapse) this.#isGone = false;
-    say('input_agnostic', this.#inputAgnostic.look(step, levels));
+    const isCollapse = finding !== undefined && finding.kind !== 'compressed';
+    if (finding !== undefined) findings.push(finding);
+    say('input_agnostic', this.#inputAgnostic.look(step, levels, compared.followed.level));
     this.#marginFalling.add(step, levels);
     const { level } = compared.followed;
     const { mi, entropy } = this.regimes;
@@ -125,23 +116,5 @@ export class PromptDependence {
       say('entropy_gaming', entropyGaming(level, entropy, success));
     }
     return { reading, findings, judged: [...judged] };
-  }
-
-  /**
-   * A bound may fall because it gets looser: a collapse that it tells of is grave when no dependence is left that is
-   * beyond doubt.
-   */
-  #weighed(step: number, finding: Finding, { whole, pValue, instrument }: StepLevels): Finding {
-    const reachesZero = whole.value - BEYOND_DOUBT * (whole.value - whole.low) <= 0;
-    this.#isGone ||= reachesZero || (pValue !== null && pValue > 0.05);
-    if (this.#isGone) return finding;
-    const remark =
-      ` At step ${step} some dependence is left beyond doubt, which makes it a warning: a bound can also fall because it ` +
-      'gets looser.';
-    return {
-      ...finding,
-      severity: 'warning',
-      sentence: finding.sentence.replace(instrument.remark, instrument.remark + remark),
-    };
   }
 }

@@ -3,14 +3,16 @@
 // when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
 
 import { figure, percent, percentOf } from '../checks/numbers.js';
-import { count, fields, nullable, oneOf, type Shaped } from '../checks/saved.js';
+import { count, fields, flag, nullable, oneOf, type Shaped } from '../checks/saved.js';
 import { capital } from '../checks/words.js';
 import type { RegimeReading } from './judgement.js';
+import { CarriedFall, carriedFallShape } from './levels/carried-fall.js';
 import { FollowedLevel, followedLevelShape } from './levels/followed-level.js';
 import type { Instrument } from './levels/instrument.js';
 import { type ComparedMi, MiLevels, miLevelsShape } from './levels/mi-levels.js';
 import { type RunLevel, START_STEPS } from './levels/run-level.js';
 import type { StepLevels } from './levels/step-levels.js';
+import { stillTold } from './levels/text-levels.js';
 import {
   advance,
   type Comparison,
@@ -26,6 +28,9 @@ export const regimesShape = fields({
   entropy: followedLevelShape,
   miThreshold: nullable(thresholdStateShape),
   entropyThreshold: nullable(thresholdStateShape),
+  miFall: carriedFallShape,
+  /** Whether a collapse that texts tell of has once shown next to no dependence. */
+  isGone: flag,
   regime: nullable(
     fields({ name: oneOf('diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'), since: count }),
   ),
@@ -45,6 +50,8 @@ export class Regimes {
   readonly #entropy: FollowedLevel;
   #miThreshold: ThresholdState | null;
   #entropyThreshold: ThresholdState | null;
+  readonly #miFall: CarriedFall;
+  #isGone: boolean;
   #regime: RegimesJson['regime'];
 
   constructor(saved?: RegimesJson) {
@@ -52,6 +59,8 @@ export class Regimes {
     this.#entropy = new FollowedLevel(saved?.entropy);
     this.#miThreshold = saved?.miThreshold ?? null;
     this.#entropyThreshold = saved?.entropyThreshold ?? null;
+    this.#miFall = new CarriedFall(saved?.miFall);
+    this.#isGone = saved?.isGone ?? false;
     this.#regime = saved?.regime ?? null;
   }
 
@@ -61,6 +70,8 @@ export class Regimes {
       entropy: this.#entropy.toJSON(),
       miThreshold: this.#miThreshold && { ...this.#miThreshold },
       entropyThreshold: this.#entropyThreshold && { ...this.#entropyThreshold },
+      miFall: this.#miFall.toJSON(),
+      isGone: this.#isGone,
       regime: this.#regime && { ...this.#regime },
     };
   }
@@ -120,8 +131,13 @@ export class Regimes {
     if (this.#regime?.name !== name) this.#regime = { name, since: step };
     const since = this.#regime.since;
     const open = openFigures(fell, narrowed, levels.instrument);
-    const reading = { regime: name, since, ...figures, sentence: describe(name, since, mi, levels, entropy, open) };
-    return { mi, reading, finding: this.#finding(mi, levels, open) };
+    const reading = {
+      regime: name,
+      since,
+      ...figures,
+      sentence: describe(IN_WORDS[name], since, mi, levels, entropy, open),
+    };
+    return { mi, reading, finding: this.#finding(step, mi, levels, open) };
   }
 
   /** A step whose figures cannot be used: nothing changes. */
@@ -130,11 +146,18 @@ export class Regimes {
   }
 
   /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
-  #finding(mi: ComparedMi, levels: StepLevels, open: string): Finding | undefined {
+  #finding(step: number, mi: ComparedMi, levels: StepLevels, open: string): Finding | undefined {
     const { entropy } = this;
-    const [miFell, entropyFell] = [this.#miThreshold, this.#entropyThreshold].map((state) =>
+    const [mostlyFell, entropyFell] = [this.#miThreshold, this.#entropyThreshold].map((state) =>
       isSurelyFallen(state) ? state.since : undefined,
     );
+    if (mostlyFell === undefined) this.#miFall.forget();
+    const isCarried = mostlyFell !== undefined && this.#miFall.look(mostlyFell, mi.followed.level);
+    const miFell = isCarried ? mostlyFell : undefined;
+    // A bound also falls because it gets looser: grave is one that tells next to nothing any more.
+    const isScored = levels.instrument.source === 'scores';
+    const told = isScored ? undefined : stillTold(step, levels, mi.followed.level.start);
+    this.#isGone = miFell !== undefined && (this.#isGone || told === undefined);
     if (miFell === undefined && entropyFell === undefined) return undefined;
     // Until the entropy's own fall is sure, MI alone decides what to call it.
     const collapse = entropyFell === undefined ? 'template_collapse' : 'low_entropy_collapse';
@@ -158,11 +181,14 @@ export class Regimes {
     };
     return {
       kind,
-      severity: kind === 'compressed' ? 'info' : 'critical',
+      severity: kind === 'compressed' ? 'info' : this.#isGone ? 'critical' : 'warning',
       since,
       evidence,
       advice: ADVICE[kind],
-      sentence: describe(kind, since, mi, levels, entropy, open),
+      sentence:
+        kind === 'compressed' || this.#isGone
+          ? describe(IN_WORDS[kind], since, mi, levels, entropy, open)
+          : `${describe('The bound fell', since, mi, levels, entropy, open)} ${told}, which makes it a warning: a bound can also fall because it gets looser.`,
     };
   }
 }
@@ -204,7 +230,7 @@ function openFigures(
 }
 
 function describe(
-  name: Regime,
+  words: string,
   since: number,
   { at, followed }: ComparedMi,
   levels: StepLevels,
@@ -219,7 +245,7 @@ function describe(
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
   const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
   return (
-    `${IN_WORDS[name]}: ${instrument.mi} is ${figure(at.value)} ${interval} nats a response${among}, ` +
+    `${words}: ${instrument.mi} is ${figure(at.value)} ${interval} nats a response${among}, ` +
     `${percent(at.value / start)} of its start (${figure(start)}), while ${instrument.entropy} is ` +
     `${figure(levels.entropy)}${instrument.entropyUnit}, ${percentOf(levels.entropy, entropy.start)} of its start ` +
     `(${figure(entropy.start)})${hits}; so since step ${since}${open === '' ? '' : undecided}.${instrument.remark}`

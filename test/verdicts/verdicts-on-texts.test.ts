@@ -139,6 +139,46 @@ describe('a run of TRL, from its completions alone', () => {
   });
 });
 
+describe('texts of a policy that never changes', () => {
+  /** Each text begins with a word that is its prompt's. */
+  const marked = (uniform: () => number, prompts: number, each: number) => {
+    const groups = Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each));
+    const tokens = groups.map((prompt) => [
+      1000 + prompt,
+      ...Array.from({ length: 20 }, () => Math.floor(uniform() * 50)),
+    ]);
+    return textMetrics(engine, { tokens, groups }, { permutations: 99 });
+  };
+
+  it.each([
+    [4, 4],
+    [6, 4],
+  ])('are called a collapse in no run of 200 steps, with %i prompts × %i rows', async (prompts, each) => {
+    let grave = 0;
+    for (let run = 0; run < 8; run++) {
+      const uniform = uniformNumbers(1000 + run);
+      const judge = new Judge();
+      for (let step = 1; step <= 200; step++) judge.add({ step, texts: await marked(uniform, prompts, each) });
+      grave += judge.summary().verdicts.filter(({ severity }) => severity === 'critical').length;
+    }
+    expect(grave).toBe(0);
+  });
+
+  it('and then ignores its prompts is called a collapse, with 4 prompts × 8 rows', async () => {
+    const uniform = uniformNumbers(7);
+    const judge = new Judge();
+    for (let step = 1; step <= 20; step++) judge.add({ step, texts: await marked(uniform, 4, 8) });
+    expect(judge.summary().verdicts).toEqual([]);
+    for (let step = 21; step <= 60; step++) {
+      const groups = Array.from({ length: 32 }, (_, row) => Math.floor(row / 8));
+      const tokens = groups.map(() => Array.from({ length: 21 }, () => Math.floor(uniform() * 50)));
+      judge.add({ step, texts: await textMetrics(engine, { tokens, groups }, { permutations: 99 }) });
+    }
+    const collapse = judge.summary().verdicts.find(({ kind }) => kind === 'template_collapse');
+    expect(collapse).toMatchObject({ severity: 'critical', holds: true });
+  });
+});
+
 describe('texts whose labels are moved', () => {
   it('are warned of, and called a collapse when none is left', async () => {
     const found = alarms(said(await measured((step) => Math.max(0, (step - 6) / 14), 20)));
@@ -151,7 +191,8 @@ describe('texts whose labels are moved', () => {
 
   it('are a warning while some dependence is left beyond doubt, and stay critical once none was', () => {
     const of = (mi: number, half: number, p: number): TextMetrics => {
-      const { values, ...rest } = figures({ mi_bound: mi, sibling_novelty: 0.5, retrieval_accuracy: 0.9 });
+      const told = { retrieval_accuracy: 0.9, retrieval_chance_level: 0.0625 };
+      const { values, ...rest } = figures({ mi_bound: mi, sibling_novelty: 0.5, ...told });
       return { ...rest, values, absent: {}, interval: { low: mi - half, high: mi + half, error: half / 2 }, pValue: p };
     };
     const start = Array.from({ length: 8 }, (_, at) => of(2.5 + 0.02 * (at % 3), 0.2, 0.01));
@@ -170,6 +211,12 @@ describe('texts whose labels are moved', () => {
     for (const [at, texts] of start.entries()) other.add({ step: at + 1, texts });
     // The interval does not reach 0, but the permutations cannot tell.
     expect(other.add({ step: 9, texts: of(0.8, 0.2, 0.2) }).verdicts[0]?.severity).toBe('critical');
+    const third = new Judge();
+    for (const [at, texts] of start.entries()) third.add({ step: at + 1, texts });
+    // The interval reaches 0, but p and retrieval say that texts still tell their prompts.
+    const wide = third.add({ step: 9, texts: of(0.45, 0.4, 0.01) }).verdicts[0];
+    expect(wide?.severity).toBe('warning');
+    expect(wide?.sentence).toMatch(/^The bound fell: .*still tell their prompts .*makes it a warning/);
   });
 
   it('that stay in place are called diverse, and nothing else, whether each step has as many prompts or not', async () => {

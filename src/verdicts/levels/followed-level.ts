@@ -55,7 +55,11 @@ export class FollowedLevel {
   /** Where the step's value, added before, lies against half of the start, which is itself known only to so much. */
   compare(value: number, { above, below }: HalfWidths): Comparison {
     const { level, errors } = this;
-    const found = compare(value, above, below, FALLEN * level.start, FALLEN * errors.start);
+    const against = (half: number): Comparison =>
+      compare(value, half, below, FALLEN * level.start, FALLEN * errors.start);
+    // One step alone leaves no doubt where its error, which few prompts may give too small, is that of the run's steps.
+    const { beyondDoubt } = against(Math.max(above, WIDTH_95 * level.noise));
+    const found = { ...against(above), beyondDoubt };
     this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
     return found;
   }

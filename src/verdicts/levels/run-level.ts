@@ -17,6 +17,9 @@ export const TREND_STEPS = 8;
 /** Number of differences that the scatter is an average over. */
 const SCATTER_STEPS = 32;
 
+/** So many average squares are in the largest of a few dozen, or few, of normal differences (simulated). */
+const LARGEST_CHANGES = 6;
+
 /** Steps so far apart are as good as independent; successive ones of a training run are not. */
 const FAR = 4;
 
@@ -47,6 +50,8 @@ export const runLevelShape = fields({
   drift: number,
   /** … and of squared differences between successive values / 2: smaller where a value resembles the one before. */
   nearScatter: number,
+  /** The part that the largest of these squared differences has in `nearScatter`. */
+  largestNear: number,
   /** Mean square of the values' own standard errors: the scatter cannot be less. */
   noise: number,
   /** Mean of 1 / prompts of the values' steps. */
@@ -63,6 +68,7 @@ const NEW: RunLevelJson = {
   farSquare: 0,
   drift: 0,
   nearScatter: 0,
+  largestNear: 0,
   noise: 0,
   inversePrompts: 0,
 };
@@ -87,7 +93,12 @@ export class RunLevel {
     const change = (distance: number): number => (before.at(-1) as number) - (before.at(-1 - distance) as number);
     const average = (old: number, now: number, many: number): number =>
       old + (now - old) / Math.min(many, SCATTER_STEPS);
-    if (state.seen >= 2) state.nearScatter = average(state.nearScatter, change(1) ** 2 / 2, state.seen - 1);
+    if (state.seen >= 2) {
+      const square = change(1) ** 2 / 2;
+      const many = Math.min(state.seen - 1, SCATTER_STEPS);
+      state.nearScatter = average(state.nearScatter, square, many);
+      state.largestNear = Math.max(state.largestNear * (1 - 1 / many), square / many);
+    }
     if (state.seen > FAR) {
       state.farSquare = average(state.farSquare, change(FAR) ** 2 / 2, state.seen - FAR);
       state.drift = average(state.drift, change(FAR), state.seen - FAR);
@@ -155,6 +166,16 @@ export class RunLevel {
   get sigma(): number {
     const { nearScatter, noise } = this.#state;
     return Math.sqrt(Math.max(this.#scatter, nearScatter, noise));
+  }
+
+  /**
+   * Standard deviation of one step's value about those next to it, but for the largest change: one fall, in the start or
+   * after it, is no scatter.
+   */
+  get batchSigma(): number {
+    const { nearScatter, largestNear, seen, noise } = this.#state;
+    const changes = Math.max(1, Math.min(seen - 2, SCATTER_STEPS));
+    return Math.sqrt(Math.max(((nearScatter - largestNear) * (changes + LARGEST_CHANGES)) / changes, noise));
   }
 
   /**

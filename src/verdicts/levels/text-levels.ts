@@ -1,4 +1,5 @@
 // A step's text figures -> the figures that regimes and early warnings rest on, or why the step gives no evidence.
+import { figure } from '../../checks/numbers.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { TEXTS_ALONE, TEXTS_AND_LOGPROBS } from './instrument.js';
 import { isMeasurable } from './run-level.js';
@@ -48,6 +49,29 @@ export function textLevels(texts: TextMetrics | undefined, variety: Variety | nu
     pValue: p,
     retrievalP: p,
   };
+}
+
+/** From 95% to 99.9%. */
+const BEYOND_DOUBT = 3.29 / 1.96;
+
+/** From so many times chance on, or from half of the way between chance and 1, retrieval tells prompts apart. */
+const TOLD_TIMES = 3;
+
+/** A bound that can be 0 and is below this share of its start is near it. */
+const NEAR_SHARE = 1 / 7;
+
+/** What texts still tell of their prompts where their bound has fallen, in words; undefined: next to nothing. */
+export function stillTold(
+  step: number,
+  { whole, pValue, retrieval, chance }: StepLevels,
+  start: number,
+): string | undefined {
+  if (pValue !== null && pValue > 0.05) return undefined;
+  const isBeyond = whole.value - BEYOND_DOUBT * (whole.value - whole.low) > 0;
+  if (isBeyond) return `At step ${step} some dependence is left beyond doubt`;
+  if (retrieval === null || chance === null || whole.value < NEAR_SHARE * start) return undefined;
+  if (retrieval < Math.min(TOLD_TIMES * chance, (1 + chance) / 2)) return undefined;
+  return `At step ${step} the texts still tell their prompts (retrieval ${figure(retrieval)} with chance at ${figure(chance)})`;
 }
 
 function varietyOf({ values }: TextMetrics): Readonly<Record<Variety, number | undefined>> {

@@ -2,8 +2,11 @@
 // their prompt.
 
 import { figure } from '../../checks/numbers.js';
-import { count, fields, flag, nullable, type Shaped } from '../../checks/saved.js';
+import { count, fields, nullable, number, oneOf, type Shaped } from '../../checks/saved.js';
+import { CarriedFall, carriedFallShape } from '../levels/carried-fall.js';
+import type { RunLevel } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
+import { WIDTH_95 } from '../statistics/threshold-state.js';
 import type { Finding } from '../verdict.js';
 
 /** A batch must be able to tell: fewer prompts or rows say nothing. */
@@ -13,43 +16,99 @@ const LEAST_ROWS = 64;
 /** Steps in succession that must agree. */
 const STEPS = 2;
 
+/** In standard errors. */
+const BEYOND_DOUBT = 3.29;
+
+const sumsShape = fields({
+  /** Sums of I(X;Z) over so many steps, and of its squared errors. */
+  steps: count,
+  mi: number,
+  squares: number,
+});
+type Sums = Shaped<typeof sumsShape>;
+
+const NO_SUMS: Sums = { steps: 0, mi: 0, squares: 0 };
+
+const plus = (a: Sums, b: Sums): Sums => ({
+  steps: a.steps + b.steps,
+  mi: a.mi + b.mi,
+  squares: a.squares + b.squares,
+});
+
+/** Whether the mean of later steps is less beyond doubt than that of the ones before. */
+const isLess = (later: Sums, before: Sums): boolean => {
+  const gap = before.mi / before.steps - later.mi / later.steps;
+  return (
+    gap > BEYOND_DOUBT * Math.hypot(Math.sqrt(before.squares) / before.steps, Math.sqrt(later.squares) / later.steps)
+  );
+};
+
+/** What no single batch shows, all of them together may. */
+const depends = ({ mi, squares }: Sums): boolean => mi > WIDTH_95 * Math.sqrt(squares);
+
 export const inputAgnosticShape = fields({
   /** Steps in succession without dependence, and the first of them. */
-  steps: count,
+  silent: sumsShape,
   since: nullable(count),
-  /** Whether any step has shown that responses depend on their prompt. */
-  depended: flag,
+  /** What the steps before show together. */
+  before: sumsShape,
+  /** Whether the run's start has carried the loss that goes on. */
+  loss: carriedFallShape,
+  severity: nullable(oneOf('warning', 'critical')),
 });
 export type InputAgnosticJson = Shaped<typeof inputAgnosticShape>;
 
-export class InputAgnostic {
-  #state: InputAgnosticJson;
+type State = Omit<InputAgnosticJson, 'loss'>;
 
-  constructor(saved: InputAgnosticJson = { steps: 0, since: null, depended: false }) {
-    this.#state = saved;
+const NONE = { silent: NO_SUMS, since: null, severity: null } as const;
+
+export class InputAgnostic {
+  #state: State;
+  readonly #loss: CarriedFall;
+
+  constructor(saved?: InputAgnosticJson) {
+    this.#loss = new CarriedFall(saved?.loss);
+    this.#state = saved ?? { ...NONE, before: NO_SUMS };
   }
 
   toJSON(): InputAgnosticJson {
-    return { ...this.#state };
+    const { silent, since, before, severity } = this.#state;
+    return { silent: { ...silent }, since, before: { ...before }, loss: this.#loss.toJSON(), severity };
   }
 
-  look(step: number, levels: StepLevels): Finding | undefined {
-    const { prompts, rows, retrievalP } = levels;
+  /** @param level of the run at the number of prompts at which the step is compared; the step's value is in it */
+  look(step: number, levels: StepLevels, level: RunLevel): Finding | undefined {
+    const { whole, prompts, rows, retrievalP } = levels;
     if (prompts >= LEAST_PROMPTS && rows >= LEAST_ROWS && retrievalP !== null) {
-      const reachesZero = levels.whole.low <= 0;
-      const { steps, since, depended } = this.#state;
-      if (reachesZero && retrievalP > 0.05) this.#state = { steps: steps + 1, since: since ?? step, depended };
-      // What one of the two denies ends the streak before the verdict, and both must to end the verdict.
-      else if (!reachesZero && retrievalP <= 0.05) this.#state = { steps: 0, since: null, depended: true };
-      else if (steps < STEPS) this.#state = { steps: 0, since: null, depended };
+      const reachesZero = whole.low <= 0;
+      const { silent, since, before } = this.#state;
+      const now: Sums = { steps: 1, mi: whole.value, squares: whole.error ** 2 };
+      if (reachesZero && retrievalP > 0.05) {
+        this.#state = { ...this.#state, silent: plus(silent, now), since: since ?? step };
+      } else if (silent.steps < STEPS || (!reachesZero && retrievalP <= 0.05)) {
+        // What one of the two denies ends the streak before the verdict, and both must to end the verdict.
+        this.#state = { ...NONE, before: plus(plus(before, silent), now) };
+        this.#loss.forget();
+      }
     }
-    const { steps, since, depended } = this.#state;
-    if (steps < STEPS || since === null) return undefined;
-    return inputAgnostic(since, levels, depended);
+    const { silent, since, before, severity } = this.#state;
+    if (silent.steps < STEPS || since === null) return undefined;
+    if (severity !== 'critical') this.#state = { ...this.#state, severity: this.#found(since, level, silent, before) };
+    return this.#state.severity === null ? undefined : inputAgnostic(since, levels, this.#state.severity);
+  }
+
+  /**
+   * Where the run depends so little on its prompts that single batches do not show it, some that do not are no loss.
+   */
+  #found(since: number, level: RunLevel, silent: Sums, before: Sums): State['severity'] {
+    const isLost = level.comparable ? this.#loss.look(since, level) : isLess(silent, before);
+    if (depends(silent)) return this.#state.severity;
+    if (depends(before)) return isLost ? 'critical' : this.#state.severity;
+    return 'warning';
   }
 }
 
-function inputAgnostic(since: number, levels: StepLevels, depended: boolean): Finding {
+function inputAgnostic(since: number, levels: StepLevels, severity: 'warning' | 'critical'): Finding {
   const { whole, retrieval, chance, retrievalP, prompts, rows, instrument } = levels;
   const p = retrievalP === null ? '' : ` (p = ${figure(retrievalP)})`;
   const hits =
@@ -58,14 +117,15 @@ function inputAgnostic(since: number, levels: StepLevels, depended: boolean): Fi
       : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}${p}`;
   return {
     kind: 'input_agnostic',
-    severity: depended ? 'critical' : 'warning',
+    severity,
     since,
     evidence: { mi: whole.value, miLow: whole.low, miHigh: whole.high, retrieval, chance, retrievalP, prompts, rows },
-    advice: depended
-      ? 'Stop, and go back to a checkpoint from before: the reasoning no longer depends on its prompt. Then train on prompts ' +
-        'with high reward variance only.'
-      : 'Check that the prompt reaches the model where log-probs are scored, and that rows and prompts are labelled rightly; ' +
-        'if both are right, this policy has ignored its prompts from the beginning.',
+    advice:
+      severity === 'critical'
+        ? 'Stop, and go back to a checkpoint from before: the reasoning no longer depends on its prompt. Then train on prompts ' +
+          'with high reward variance only.'
+        : 'Check that the prompt reaches the model where log-probs are scored, and that rows and prompts are labelled rightly; ' +
+          'if both are right, this policy has ignored its prompts from the beginning.',
     sentence:
       `The reasoning cannot be told from one that ignores its prompt: ${instrument.mi} is ${figure(whole.value)} ` +
       `[${figure(whole.low)}, ${figure(whole.high)}] nats a response${hits}; so since step ${since}.${instrument.remark}`,
