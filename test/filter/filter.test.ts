@@ -698,3 +698,15 @@ describe('many groups', () => {
     }
   });
 });
+
+describe('turns of 64 bits', () => {
+  it('are exact or refused, and never rounded to one another', () => {
+    const rows = (turns: BigInt64Array): FilterInput => {
+      const groups = [0, 0, 1, 1];
+      return { rewards: { values: [0, 1, 0, 1], groups, episodes: [0, 1, 2, 3], turns } };
+    };
+    expect(filterGroups(rows(BigInt64Array.of(0n, 1n, 2n, 3n))).kept).toEqual([0, 1]);
+    const { message } = refusal(rows(BigInt64Array.of(0n, 1n, 2n ** 53n, 2n ** 53n + 1n)));
+    expect(message).toContain('row 2 is 9007199254740992, beyond 2^53');
+  });
+});

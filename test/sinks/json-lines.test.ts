@@ -14,6 +14,9 @@ const linesOf = (path: string): Record<string, unknown>[] =>
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
+/** Of the run a/b. */
+const NAME = 'a_b-f5effa31';
+
 const at = (step: number, more: Record<string, number> = {}): SinkReport => {
   return { run: 'a/b', step, metrics: { [MI]: step / 8, ...more } };
 };
@@ -23,7 +26,7 @@ describe('prime-rl:DIR', () => {
     const before = Date.now() / 1000;
     const given = [at(1, { 'text/mi_bound': Number.NaN, unknown: 1 }), at(2)];
     await giveAll(openSink(`prime-rl:${join(folder, 'p')}`), given);
-    const [first, second] = linesOf(join(folder, 'p', 'a_b', 'metrics.jsonl'));
+    const [first, second] = linesOf(join(folder, 'p', NAME, 'metrics.jsonl'));
     expect(first).toEqual({ step: 1, time: expect.any(Number), [MI]: 0.125 });
     expect(first?.time).toBeGreaterThanOrEqual(before);
     expect(second?.step).toBe(2);
@@ -33,12 +36,12 @@ describe('prime-rl:DIR', () => {
 describe('verl:DIR', () => {
   it('writes { step, data }', async () => {
     await giveAll(openSink(`verl:${join(folder, 'v')}`, 'all'), [at(1, { unknown: 1 })]);
-    expect(linesOf(join(folder, 'v', 'a_b.jsonl'))).toEqual([{ step: 1, data: { [MI]: 0.125, unknown: 1 } }]);
+    expect(linesOf(join(folder, 'v', `${NAME}.jsonl`))).toEqual([{ step: 1, data: { [MI]: 0.125, unknown: 1 } }]);
   });
 
   it('goes on after the last step that is there, also behind a line that was cut', async () => {
     const to = `verl:${join(folder, 'again')}`;
-    const path = join(folder, 'again', 'a_b.jsonl');
+    const path = join(folder, 'again', `${NAME}.jsonl`);
     await giveAll(openSink(to), [at(1), at(2)]);
     appendFileSync(path, '{"step":3,"da');
     await giveAll(openSink(to), [at(1), at(2), at(3)]);

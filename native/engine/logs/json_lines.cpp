@@ -35,26 +35,34 @@ const Byte* jsonStringEnd(const Byte* at, const Byte* end) {
   return nullptr;
 }
 
-// Behind the value that begins at `at`; null where it has no end, or is none. Of lists and objects only brackets and
-// strings are looked at.
+// Lists and objects within one another whose kinds are kept: a bit each.
+constexpr int kMostDepth = 64;
+
+// Behind the value that begins at `at`; null where it has no end, or is none, or is nested deeper than that. Of lists
+// and objects only strings are looked at, and brackets: each closes one of its kind.
 const Byte* jsonValueEnd(const Byte* at, const Byte* end) {
   if (at == end) return nullptr;
   if (*at == '"') return jsonStringEnd(at, end);
   if (*at == '{' || *at == '[') {
-    std::int64_t depth = 0;
+    std::uint64_t objects = 0;
+    int depth = 0;
     while (at < end) {
-      switch (*at) {
+      const Byte byte = *at;
+      switch (byte) {
         case '"':
           at = jsonStringEnd(at, end);
           if (at == nullptr) return nullptr;
           continue;
         case '{':
         case '[':
-          depth++;
+          if (depth++ == kMostDepth) return nullptr;
+          objects = objects << 1 | static_cast<std::uint64_t>(byte == '{');
           break;
         case '}':
         case ']':
+          if ((objects & 1) != static_cast<std::uint64_t>(byte == '}')) return nullptr;
           if (--depth == 0) return at + 1;
+          objects >>= 1;
           break;
         default:
           break;

@@ -9,6 +9,7 @@ import { openScoringEngine, type ScoringEngineName } from '../../scoring/open-sc
 import { scoreRollouts } from '../../scoring/score-rollouts.js';
 import { openTokenizer } from '../../scoring/text-tokenizer.js';
 import { tagTokens } from '../../scoring/tokenized.js';
+import { fileNameOf } from '../../sinks/run-file.js';
 import { type LogFlags, logFlags } from '../options/log-options.js';
 import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
@@ -77,7 +78,7 @@ export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, 
 
 /** Runs of one folder stand side by side. */
 function fileName(run: string, step: number, estimated: boolean): string {
-  const prefix = run === '' ? '' : `${run.replace(/[^A-Za-z0-9._-]+/g, '_')}_`;
+  const prefix = run === '' ? '' : `${fileNameOf(run, /[^A-Za-z0-9._-]+/g)}_`;
   return `${prefix}step_${String(step).padStart(5, '0')}${estimated ? '.estimates.json' : '.safetensors'}`;
 }
 

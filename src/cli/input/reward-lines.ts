@@ -5,7 +5,7 @@
 import { FileError } from '../../checks/errors.js';
 import { IdNumbers } from '../../checks/ids.js';
 import { counted, printable } from '../../checks/words.js';
-import { parseJsonLine } from '../output/json-line.js';
+import { parseJsonLine } from '../../logs/rollouts/json-lines/json-line.js';
 import type { FilterSource } from './filter-source.js';
 import { type Delimiter, delimitersIn, separatedFields } from './separated-fields.js';
 
@@ -199,6 +199,9 @@ export class RewardLines {
   }
 
   #name(field: Field, value: unknown): string {
+    if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+      this.#fail(`has the ${field} ${value}, which is too large to be exact: write its digits, or a name`);
+    }
     if (typeof value === 'number' || (typeof value === 'string' && value !== '')) return String(value);
     if (Array.isArray(value)) this.#fail(`has a list as ${field}: write a line for each rollout`);
     return this.#fail(`has no ${field}: expected a number or a name`);

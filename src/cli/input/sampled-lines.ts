@@ -3,7 +3,7 @@
 import { FileError } from '../../checks/errors.js';
 import { IdNumbers } from '../../checks/ids.js';
 import { printable } from '../../checks/words.js';
-import { isLongInteger, parseJsonLine } from '../output/json-line.js';
+import { isLongInteger, parseJsonLine } from '../../logs/rollouts/json-lines/json-line.js';
 
 const GROUP_NAMES = ['group', 'group_id', 'uid'] as const;
 

@@ -7,7 +7,7 @@ import { counted, shown } from '../../checks/words.js';
 import { isFloat16Array } from '../../engine/tensor/float16-array.js';
 import { FILTER_OPTIONS } from './filter-options.js';
 import type { FilterWords } from './filter-words.js';
-import { type Ids, type IndexedIds, indexIds } from './row-ids.js';
+import { exactNumbers, type Ids, type IndexedIds, indexIds } from './row-ids.js';
 
 /** One finite number a row. */
 export type RowValues =
@@ -303,7 +303,7 @@ export function rowsOf({ groups, episodes, turns, ...columns }: CheckedRows, wor
     offsets: null,
     ids: indexIds(words.argument('groups'), groups, rows),
     episodes: episodes === undefined ? null : indexIds(words.argument('episodes'), episodes, rows),
-    turns: turns === undefined ? null : Float64Array.from<number | bigint>(turns, Number),
+    turns: turns === undefined ? null : exactNumbers(turns, words.argument('turns')),
     rewards,
     missing,
     float32: new Set(isFloat32 ? ['rewards'] : []),
@@ -317,7 +317,7 @@ export function rowsOf({ groups, episodes, turns, ...columns }: CheckedRows, wor
 function column(name: string, values: RowValues | BigInt64Array): Float64Array {
   checkMemory(values, name);
   if (values instanceof Float64Array) return values;
-  if (values instanceof BigInt64Array) return Float64Array.from(values, Number);
+  if (values instanceof BigInt64Array) return exactNumbers(values, name);
   if (ArrayBuffer.isView(values) && !(values instanceof DataView)) return new Float64Array(values);
   if (!Array.isArray(values)) {
     throw new ArgumentError(name, `${shown(values)}, expected an array or typed array of numbers`);

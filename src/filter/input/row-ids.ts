@@ -82,3 +82,12 @@ function wideIds(distinct: IndexedIds['distinct'], { argument }: FilterWords): B
     throw new ArgumentError(argument('groups'), `id ${id} does not fit in 64 bits: number the groups`);
   });
 }
+
+/** Integers of 64 bits in float64. @throws ArgumentError for one that float64 does not hold */
+export function exactNumbers(values: ArrayLike<number | bigint>, argument: string): Float64Array {
+  return Float64Array.from(values, (value, row) => {
+    const number = Number(value);
+    if (typeof value !== 'bigint' || Number.isSafeInteger(number)) return number;
+    throw new ArgumentError(argument, `row ${row} is ${value}, beyond 2^53: number them from 0`);
+  });
+}

@@ -3,7 +3,7 @@
 import { ArgumentError } from '../../checks/errors.js';
 import type { TurnRewards } from './filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from './filter-words.js';
-import { type Ids, indexIds } from './row-ids.js';
+import { exactNumbers, type Ids, indexIds } from './row-ids.js';
 
 /** Rows as turns of episodes. */
 export interface Episodes {
@@ -139,7 +139,8 @@ export function episodeRewards(
   if (ids === undefined || (rewards === undefined && outcomes === undefined)) return { rewards, outcomes };
   const count = groups.length;
   const own = indexIds(words.argument('episodes'), ids, count);
-  const numbers = turns === undefined ? null : Float64Array.from(turns as ArrayLike<number | bigint>, Number);
+  const numbers =
+    turns === undefined ? null : exactNumbers(turns as ArrayLike<number | bigint>, words.argument('turns'));
   const rowGroup = indexIds(words.argument('groups'), groups, count).index;
   const episodes = findEpisodes(rowGroup, own.index, own.distinct.length, numbers, words);
   const spread = (name: 'rewards' | 'outcomes', values: ArrayLike<number> | undefined) => {

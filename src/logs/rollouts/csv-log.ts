@@ -3,6 +3,7 @@ import { Readable } from 'node:stream';
 import { FileError } from '../../checks/errors.js';
 import { LineProblem, ObjectFields } from './fields.js';
 import type { RolloutFormat } from './format.js';
+import { parseJsonLine } from './json-lines/json-line.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { addRow, type BlockContext, checkText, formatOf } from './json-lines/parse-lines.js';
 import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from './log-part.js';
@@ -152,7 +153,7 @@ class CsvFields extends ObjectFields {
     const text = this.text(name);
     if (text === undefined) return undefined;
     try {
-      return new ObjectFields({ [name]: JSON.parse(text) as unknown });
+      return new ObjectFields({ [name]: parseJsonLine(text) });
     } catch {
       // Numbers with spaces or commas between them.
       return new ObjectFields({

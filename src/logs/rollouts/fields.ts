@@ -66,10 +66,18 @@ export abstract class Fields {
     return wrong(name, value, 'a whole number of 0 or more');
   }
 
-  /** An id: text, or the digits of a number. */
+  /** An id: text, or the digits of a number. NaN is how pandas writes that there is none. */
   id(name: string): string | undefined {
     const value = this.value(name);
     if (value === undefined || typeof value === 'string') return value;
+    if (Number.isNaN(value)) return undefined;
+    if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+      return wrong(
+        name,
+        value,
+        'an id below 2^53, an integer of 64 bits or text: floats of that size have lost digits',
+      );
+    }
     if (typeof value === 'number' || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
     return wrong(name, value, 'a number or a name');
   }

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { printable } from '../../checks/words.js';
 import { type Fields, fieldsOf, LineProblem, type ObjectFields, wrong } from './fields.js';
+import { parseJsonLine } from './json-lines/json-line.js';
 import { type LoggedText, textOf } from './logged-text.js';
 import type { Rollout } from './rollout.js';
 
@@ -47,7 +48,7 @@ function chatIn(text: LoggedText, name: string): Message[] | undefined {
   if (!beginsAsChat(text)) return undefined;
   let value: unknown;
   try {
-    value = JSON.parse(textOf(text));
+    value = parseJsonLine(textOf(text));
   } catch {
     return undefined;
   }
@@ -138,7 +139,7 @@ function callsOf(message: ObjectFields, name: string): string[] {
 function callOf(value: unknown, name: string): string {
   if (typeof value !== 'string') return callText(fieldsOf(value, name));
   try {
-    return callText(fieldsOf(JSON.parse(value), name));
+    return callText(fieldsOf(parseJsonLine(value), name));
   } catch {
     return value;
   }

@@ -1,10 +1,12 @@
 // Lines as native code finds them hold what the careful reader finds in them: of any line, however it is damaged.
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LineProblem } from '../../../src/logs/rollouts/fields.js';
 import { JsonFields } from '../../../src/logs/rollouts/json-lines/json-fields.js';
 import { ScannedLines } from '../../../src/logs/rollouts/json-lines/scanned-lines.js';
 import { type LoggedText, textOf } from '../../../src/logs/rollouts/logged-text.js';
+import { uniformNumbers } from '../../support/random-numbers.js';
 
 const NAMES = ['a', 'output', 'é', 'é long name \u{1f600}', ''];
 
@@ -43,15 +45,18 @@ function compare(bytes: Buffer): number {
   let begin = 0;
   for (let line = 0; line < scanned.count; line++) {
     const place = scanned.line(line);
-    expect(place.begin).toBe(begin);
     const found = bytes.indexOf(0x0a, begin);
-    expect(place.end).toBe(found < 0 ? bytes.length : found);
+    const end = found < 0 ? bytes.length : found;
+    if (place.begin !== begin || place.end !== end) expect(place).toMatchObject({ begin, end });
     begin = place.end + 1;
     if (!place.isRead) continue;
     count++;
     read.read(bytes, place.begin, place.end);
     taken.take(scanned, line);
-    for (const name of NAMES) expect(findings(taken, name)).toEqual(findings(read, name));
+    for (const name of NAMES) {
+      const [one, other] = [findings(taken, name), findings(read, name)];
+      if (!isDeepStrictEqual(one, other)) expect(one).toEqual(other);
+    }
   }
   expect(begin).toBeGreaterThanOrEqual(bytes.length);
   return count;
@@ -137,6 +142,42 @@ describe('lines that native code looks through', () => {
       ),
       { numRuns: 3000 },
     );
+  });
+
+  it('hold it in a hundred thousand damaged ones, of brackets above all', () => {
+    const uniform = uniformNumbers(20);
+    const below = (count: number): number => Math.floor(uniform() * count);
+    const soup = '{}[]{}[]",:\\0 1';
+    const whole = [
+      '{"a": [[1, 2], {"b": [3]}], "output": "x[}", "": {"c": {}}}',
+      '{"é": [10000, 20000], "a": {"d": "]"}}',
+    ];
+    const lines = Array.from({ length: 100_000 }, () => {
+      const line = [...(whole[below(whole.length)] as string)];
+      for (let change = below(4); change >= 0; change--) {
+        line.splice(below(line.length + 1), below(2), soup[below(soup.length)] as string);
+      }
+      return line.join('');
+    });
+    const read = compare(Buffer.from(lines.join('\n')));
+    // Neither all nor none of them: both ways are compared.
+    expect(read).toBeGreaterThan(lines.length / 100);
+    expect(read).toBeLessThan(lines.length / 2);
+  });
+
+  it('are no JSON where a bracket closes one of another kind, in either way of reading', () => {
+    for (const inside of ['[10000}0000]', '{"b": [1}]', '[{"c": 1]}', '[[1, 2}, 3]', '{"b": {"c": 1]}']) {
+      const bytes = Buffer.from(`{"z": ${inside}}`);
+      expect(scan(bytes).line(0).isRead, inside).toBe(false);
+      expect(() => new JsonFields(NAMES).read(bytes, 0, bytes.length), inside).toThrow(/expected "[}\]]"/);
+    }
+    const deep = (times: number) => Buffer.from(`{"z": ${'[{"y":'.repeat(times)}0${'}]'.repeat(times)}, "a": 1}`);
+    for (const times of [1, 31, 32, 33, 5000]) {
+      expect(new JsonFields(NAMES).read(deep(times), 0, deep(times).length).number('a'), `${times}`).toBe(1);
+      expect(scan(deep(times)).line(0).isRead, `${times}`).toBe(times <= 32);
+    }
+    const bomb = Buffer.from(`{"z": ${'['.repeat(2 ** 20)}`);
+    expect(() => new JsonFields(NAMES).read(bomb, 0, bomb.length)).toThrow('nested deeper than 65536');
   });
 
   it('are read where they are as writers write them, and left to the careful reader where they are not', () => {

@@ -3,6 +3,7 @@
 import { constants } from 'node:buffer';
 import { Fields, LineProblem, wrong } from '../fields.js';
 import type { LoggedText } from '../logged-text.js';
+import { parseJsonLine } from './json-line.js';
 import { PLACE_INTS, type ScannedLines } from './scanned-lines.js';
 
 const QUOTE = 0x22;
@@ -21,6 +22,9 @@ const NEAR = 48;
 const SHORT = 64;
 /** So many make an integer that is exact. */
 const MOST_DIGITS = 15;
+
+/** Lists and objects within one another: Python writes a thousand at most. */
+const MOST_DEPTH = 2 ** 16;
 
 /** V8 has no longer strings. */
 const LONGEST_TEXT = constants.MAX_STRING_LENGTH;
@@ -114,6 +118,7 @@ export class JsonFields extends Fields {
     const first = this.#bytes[begin] as number;
     if (first === QUOTE || first === OPEN_LIST || first === OPEN_OBJECT) return super.id(name);
     const word = this.#bytes.toString('latin1', begin, this.#end(name));
+    if (word === 'NaN') return undefined;
     return /^-?\d+$/.test(word) ? word : super.id(name);
   }
 
@@ -218,21 +223,32 @@ function stringEnd(bytes: Buffer, at: number, end: number): number {
   }
 }
 
-/** Where the value that begins at `at` ends. Of lists and objects only brackets and strings are looked at. */
+/**
+ * Where the value that begins at `at` ends. Of lists and objects only strings are looked at, and brackets: each closes
+ * one of its kind.
+ */
 function valueEnd(bytes: Buffer, at: number, end: number): number {
   const first = at < end ? (bytes[at] as number) : -1;
   if (first === QUOTE) return stringEnd(bytes, at, end);
   if (first === OPEN_OBJECT || first === OPEN_LIST) {
-    let depth = 0;
+    /** What closes each that is open. */
+    const open: number[] = [];
+    const enter = (closing: number): void => {
+      if (open.push(closing) > MOST_DEPTH)
+        throw new LineProblem(`lists and objects nested deeper than ${MOST_DEPTH} (column ${column(bytes, at)})`);
+    };
     for (let next = at; next < end; next++) {
       const byte = bytes[next] as number;
       if (byte === QUOTE) next = stringEnd(bytes, next, end) - 1;
-      else if (byte === OPEN_OBJECT) depth++;
+      else if (byte === OPEN_OBJECT) enter(CLOSE_OBJECT);
       else if (byte === OPEN_LIST) {
-        depth++;
+        enter(CLOSE_LIST);
         // Lists of numbers are most of a log of token ids: to their end it is a jump.
         next = flatListEnd(bytes, next, end);
-      } else if ((byte === CLOSE_LIST || byte === CLOSE_OBJECT) && --depth === 0) return next + 1;
+      } else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) {
+        if (open.pop() !== byte) wrongAt(bytes, next, end, byte === CLOSE_LIST ? '"}"' : '"]"');
+        if (open.length === 0) return next + 1;
+      }
     }
     throw new LineProblem(`a list or an object that is not closed (column ${column(bytes, at)})`);
   }
@@ -261,9 +277,9 @@ class NextByte {
 }
 
 const NEXT_CLOSE = new NextByte(CLOSE_LIST);
-const NEXT_INSIDE = [OPEN_LIST, OPEN_OBJECT, QUOTE].map((byte) => new NextByte(byte));
+const NEXT_INSIDE = [OPEN_LIST, OPEN_OBJECT, CLOSE_OBJECT, QUOTE].map((byte) => new NextByte(byte));
 
-/** Just before the end of the list that opens at `at`, where no list, object or string stands in it; else `at`. */
+/** Just before the end of the list that opens at `at`, where no other bracket and no string stands in it; else `at`. */
 function flatListEnd(bytes: Buffer, at: number, end: number): number {
   const close = NEXT_CLOSE.after(bytes, at);
   if (close >= end) return at;
@@ -294,13 +310,12 @@ function valueAt(bytes: Buffer, begin: number, end: number): unknown {
     throw new LineProblem(`a value of ${end - begin} bytes, more than the ${LONGEST_TEXT} that are read`);
   const text = bytes.toString('utf8', begin, end);
   try {
-    const value: unknown = JSON.parse(text);
-    // A number by itself is an id or a figure: what would be rounded stays as its digits.
-    if (typeof value === 'number') return Number.isSafeInteger(value) || !/^-?\d+$/.test(text) ? value : text;
+    // A string has no numbers. What would be rounded stays as its digits, and what JSON has no word for as its letters.
+    const value: unknown = bytes[begin] === QUOTE ? JSON.parse(text) : parseJsonLine(text);
     return value === null ? undefined : value;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
-    return pythonValue(text, begin - lineBegin(bytes, begin));
+    throw new LineProblem(`no JSON value (column ${column(bytes, begin)}): ${short(text)}`);
   }
 }
 
@@ -323,25 +338,6 @@ function shortValue(bytes: Buffer, begin: number, end: number): number | string 
     value = value * 10 + digit;
   }
   return value;
-}
-
-/** NaN and infinities, as Python's json writes them, become words that Fields.number reads. */
-function pythonValue(text: string, column: number): unknown {
-  if (/NaN|Infinity/.test(text)) {
-    // Goes through the text once: an expression for whole strings would begin again at each quote of one that is not
-    // closed.
-    let inString = false;
-    const quoted = text.replace(/\\.|"|-?\b(?:NaN|Infinity)\b/g, (found) => {
-      if (found === '"') inString = !inString;
-      return inString || found === '"' || found.startsWith('\\') ? found : `"${found}"`;
-    });
-    try {
-      return JSON.parse(quoted);
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error;
-    }
-  }
-  throw new LineProblem(`no JSON value (column ${column + 1}): ${short(text)}`);
 }
 
 /** Of `[…]` with one element, where that begins and ends. */

@@ -4,6 +4,8 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { AsyncBuffer, Compressors, FileMetaData, SchemaTree } from 'hyparquet';
 import { CollapsarError } from '../../../checks/errors.js';
 import { loadAddon } from '../../../engine/addon.js';
+import { parseJsonLine } from '../json-lines/json-line.js';
+import { bufferOver } from '../logged-text.js';
 import { type Column, heldText } from './column-fields.js';
 import { unpackPages } from './parquet-pages.js';
 import { placeOf, type StoredGroup } from './stored-group.js';
@@ -38,7 +40,7 @@ export async function decodeColumns(group: StoredGroup, names: readonly string[]
         metadata: group.metadata,
         columns: wanted,
         geoparquet: false,
-        ...(isText && { parsers: { stringFromBytes: heldText } }),
+        parsers: { jsonFromBytes, ...(isText && { stringFromBytes: heldText }) },
         onChunk: ({ columnName, columnData }) => {
           const column = pieces.get(columnName) ?? [];
           pieces.set(columnName, column);
@@ -61,6 +63,11 @@ export async function decodeColumns(group: StoredGroup, names: readonly string[]
     columns.set(name, { values, isText: texts.has(name) });
   }
   return columns;
+}
+
+/** Of columns whose logical type is JSON. */
+function jsonFromBytes(bytes: Uint8Array | undefined): unknown {
+  return bytes && parseJsonLine(bufferOver(bytes).toString('utf8'));
 }
 
 function joined(pieces: readonly ArrayLike<unknown>[]): ArrayLike<unknown> {

@@ -10,8 +10,9 @@ export function parseJsonLine(line: string): unknown {
   return JSON.parse(quotedNumbers(line));
 }
 
-/** An integer that may be too long for a double: parseJsonLine gives its digits. */
-export const isLongInteger = (text: string): boolean => /^-?[1-9]\d{15,}$/.test(text);
+/** An integer too long for a double: parseJsonLine gives its digits. */
+export const isLongInteger = (text: string): boolean =>
+  /^-?[1-9]\d{15,}$/.test(text) && !Number.isSafeInteger(Number(text));
 
 /**
  * Goes through the line once: an expression for whole strings would begin again at each quote of one that is not
