@@ -11,6 +11,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("WANDB_DISABLED", "true")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+# Addresses of pages have no token, whoever else uses this machine.
+os.environ.setdefault("COLLAPSAR_TOKEN", "")
 
 
 @pytest.fixture(autouse=True, scope="session")

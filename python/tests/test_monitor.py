@@ -130,7 +130,7 @@ def test_gives_the_figures_of_texts():
 
 class TestErrors:
     def test_name_the_argument(self):
-        with pytest.raises(ArgumentError, match=r"options\.everySteps"):
+        with pytest.raises(ArgumentError, match=r"^every_steps: got 0"):
             Monitor(threads=1, every_steps=0)
         with Monitor(threads=1) as monitor:
             with pytest.raises(ArgumentError, match="groups"):

@@ -7,8 +7,10 @@ import json
 import logging
 import os
 import random
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -18,10 +20,11 @@ pytest.importorskip("trl")
 datasets = pytest.importorskip("datasets")
 
 from models import gpt2, qwen, tokenizer  # noqa: E402
+from transformers import TrainerCallback  # noqa: E402
 from trl.trainer.grpo_trainer import shuffle_sequence_dict, split_tensor_dict  # noqa: E402
 from trl_run import WORDS, dataset, fix_generation, trainer_of  # noqa: E402
 
-from collapsar import ArgumentError, CollapsarError, SidecarError  # noqa: E402
+from collapsar import ArgumentError, CollapsarError  # noqa: E402
 from collapsar.trl import watch  # noqa: E402
 from collapsar.watching import Observation  # noqa: E402
 
@@ -230,36 +233,114 @@ class TestRows:
 
 
 class TestErrors:
-    def test_end_the_watch_and_not_the_training(self, tmp_path, caplog, monkeypatch):
+    @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="there is no SIGSTOP here")
+    def test_of_the_sidecar_lose_nothing(self, tmp_path, caplog):
+        def same_for_all(completions, **_):
+            return [0.0] * len(completions)
+
+        def run(folder, faults):
+            reports, longest = [], [0.0]
+
+            def keep(seen):
+                reports.append(seen.report)
+                if seen.step in faults:
+                    watched.watching._monitor._process.send_signal(faults[seen.step])
+
+            trainer = trainer_of(folder, max_steps=14, rewards=[same_for_all])
+            watched = watch(trainer, every=2, outcome="same_for_all", threads=1, on_report=keep)
+            fix_generation(trainer, watched)
+            observe = watched.watching.observe
+
+            def timed(*args):
+                began = time.perf_counter()
+                observation = observe(*args)
+                longest[0] = max(longest[0], time.perf_counter() - began)
+                return observation
+
+            watched.watching.observe = timed
+            trainer.train()
+            return reports, longest[0], weights(trainer)
+
+        whole, _, trained = run(tmp_path / "a", {})
+        with caplog.at_level(logging.WARNING, "collapsar"):
+            reports, longest, also = run(tmp_path / "b", {3: signal.SIGKILL, 7: signal.SIGSTOP, 8: signal.SIGKILL})
+        assert whole[-1]["judgement"]["verdicts"]
+        assert json.dumps(reports) == json.dumps(whole) and same(trained, also)
+        assert longest < 5
+        assert caplog.text.count("another took its place") == 3 and "unwatched" not in caplog.text
+
+    def test_of_a_full_disk_leave_the_watch_as_it_is(self, tmp_path, caplog):
+        resource = pytest.importorskip("resource")
+
+        class Disk(TrainerCallback):
+            """Full from the second checkpoint on, when TRL has written its own part."""
+
+            def __init__(self, bytes: int):
+                self.bytes = bytes
+
+            def on_save(self, args, state, control, **_):
+                if state.global_step == 4:
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (self.bytes, resource.RLIM_INFINITY))
+
+        def train(resume=None, **options):
+            trainer = trainer_of(
+                tmp_path,
+                max_steps=6,
+                save_strategy="steps",
+                save_steps=2,
+                shuffle_dataset=False,
+                callbacks=[Disk(1000)],
+            )
+            watched = watch(trainer, every=1, threads=1, **options)
+            trainer.add_callback(Disk(resource.RLIM_INFINITY))
+            trainer.train(resume_from_checkpoint=resume)
+            return watched
+
+        with caplog.at_level(logging.WARNING, "collapsar"):
+            seen = train()
+        assert seen.generation == 6 and seen.report["step"] == 6
+        assert caplog.text.count("generation 4 is not saved, training goes on") == 1
+        saved = {n: sorted(os.listdir(tmp_path / f"checkpoint-{n}")) for n in (2, 4, 6)}
+        assert ["collapsar.json" in saved[n] for n in (2, 4, 6)] == [True, False, True]
+        assert "collapsar.json.tmp" not in saved[4]
+        # One that was cut, or is missing, is told of when training goes on.
+        cut = tmp_path / "checkpoint-2" / "collapsar.json"
+        cut.write_text(cut.read_text()[:500])
+        for n in (2, 4):
+            caplog.clear()
+            with caplog.at_level(logging.WARNING, "collapsar"):
+                assert train(str(tmp_path / f"checkpoint-{n}")).report["step"] == 6 - n
+            assert "the watch begins anew with generation 1" in caplog.text
+
+    def test_of_a_missing_node_are_said_before_training(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("COLLAPSAR_NODE", "/nowhere/node")
+        for on_error in ("raise", "warn"):
+            with pytest.raises(CollapsarError, match="there is no Node"):
+                watch(trainer_of(tmp_path), on_error=on_error)
+
+    def test_of_rows_leave_a_generation_out(self, tmp_path, caplog):
         plain = trainer_of(tmp_path / "a", max_steps=4)
         plain.train()
+        calls = iter(range(9))
+
+        def outcome(rows):
+            if next(calls) == 1:
+                raise ZeroDivisionError("no rows at all")
+            return [1.0 for _ in rows]
+
         trainer = trainer_of(tmp_path / "b", max_steps=4)
-
-        def kill(seen):
-            if seen.step == 2:
-                watched.watching._monitor._process.kill()
-
-        watched = watch(trainer, every=1, threads=1, on_report=kill)
+        watched = watch(trainer, every=1, threads=1, outcome=outcome)
+        seen = []
+        watched._on_report = seen.append
         with caplog.at_level(logging.WARNING, "collapsar"):
             trainer.train()
-        assert [r.getMessage() for r in caplog.records if "stops watching at generation 3" in r.getMessage()]
-        assert same(weights(plain), weights(trainer))
-        assert isinstance(watched.watching.failure, SidecarError)
-
-    def test_end_the_training_on_request(self, tmp_path, monkeypatch):
-        monkeypatch.setenv("COLLAPSAR_NODE", "/nowhere/node")
-        trainer = trainer_of(tmp_path)
-        watch(trainer, on_error="raise")
-        with pytest.raises(CollapsarError, match="there is no Node"):
-            trainer.train()
-
-    def test_of_a_missing_node_are_said_once(self, tmp_path, monkeypatch, caplog):
-        monkeypatch.setenv("COLLAPSAR_NODE", "/nowhere/node")
-        trainer = trainer_of(tmp_path)
-        watch(trainer, filter=TOP)
-        with caplog.at_level(logging.WARNING, "collapsar"):
-            trainer.train()
-        assert len([r for r in caplog.records if "there is no Node" in r.getMessage()]) == 1
+        assert [observation.step for observation in seen if observation.report] == [1, 3, 4]
+        assert "stops watching at generation 2" in caplog.text and "watches again from generation 3" in caplog.text
+        assert same(weights(plain), weights(trainer)) and watched.watching.failure is None
+        again = trainer_of(tmp_path / "c", max_steps=4)
+        watch(again, threads=1, outcome=lambda rows: [][0], on_error="raise")
+        with pytest.raises(IndexError):
+            again.train()
 
     def test_name_arguments_before_training(self, tmp_path):
         trainer = trainer_of(tmp_path)
@@ -269,6 +350,14 @@ class TestErrors:
             watch(trainer, every=0)
         with pytest.raises(ArgumentError, match="has no _generate_and_score_completions"):
             watch(object())
+        for wrong in (
+            {"filter": {"top_p_mode": "x"}},
+            {"options": {"reward_mode": 1}},
+            {"to": ["nowhere:x"]},
+            {"node": "/x"},
+        ):
+            with pytest.raises(CollapsarError, match=r"filter\.top_p_mode|reward_mode: unknown|^to: |no Node"):
+                watch(trainer, threads=1, **wrong)
         watch(trainer, threads=1)
         with pytest.raises(ArgumentError, match="is watched already"):
             watch(trainer)

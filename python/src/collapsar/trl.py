@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,8 +57,9 @@ def watch(
     options: Mapping[str, Json] | None = None,
     threads: int | None = None,
     node: str | None = None,
-    timeout: float = 600.0,
+    timeout: float = 30.0,
     serve: int | None = None,
+    token: str | None = None,
     to: Sequence[str] = (),
 ) -> Watch:
     """Watches a trainer, from the next generation on.
@@ -79,18 +79,30 @@ def watch(
         texts: figures of texts at every generation.
         log: ``"default"``: at most ten figures a generation; ``"all"``: everything.
         stop: whether an early stop of the monitor ends training.
-        on_error: ``"warn"``: say it once and train on, unwatched and unfiltered; ``"raise"``.
+        on_error: of faults while it trains. ``"warn"``: say it and train on, that generation unwatched and unfiltered;
+            ``"raise"``. A sidecar that ends or hangs is replaced, and nothing is lost.
         on_report: called on the main process with each generation's observation.
         options: more options of docs/guide/monitor.md, in snake_case.
-        threads, node, timeout, serve, to: of ``collapsar.Monitor``; ``serve=7577`` shows the run in a browser.
+        threads, node, serve, token, to: of ``collapsar.Monitor``; ``serve=7577`` shows the run in a browser, at the
+            address that is logged.
+        timeout: seconds to wait for a sidecar that is at work; one that shows no sign of life for two is replaced.
 
     Returns:
         The watch: ``last`` is the last observation, ``generation`` counts them.
 
     Raises:
-        ArgumentError: the trainer is none of these, or cannot be filtered.
+        ArgumentError: the trainer is none of these, or cannot be filtered; or an option is wrong, whatever
+            ``on_error`` says.
+        NodeError: Node or the engine is not there.
     """
-    watching = Watching(
+    for name in ("_generate_and_score_completions", "_calculate_rewards", "_metrics", "accelerator"):
+        if not hasattr(trainer, name):
+            raise ArgumentError(
+                f"{type(trainer).__name__} has no {name}, expected a GRPOTrainer or RLOOTrainer of TRL ≥ 0.20",
+                "trainer",
+            )
+    open_watching = functools.partial(
+        Watching,
         every=every,
         filter=filter,
         negatives=negatives,
@@ -103,9 +115,35 @@ def watch(
         node=node,
         timeout=timeout,
         serve=serve,
+        token=token,
         to=to,
     )
-    return Watch(trainer, watching, outcome=outcome, tags=tags, max_tokens=max_tokens, cache=cache, on_report=on_report)
+    watching = _on_all(trainer.accelerator, open_watching)
+    try:
+        return Watch(
+            trainer, watching, outcome=outcome, tags=tags, max_tokens=max_tokens, cache=cache, on_report=on_report
+        )
+    except BaseException:
+        watching.close()
+        raise
+
+
+def _on_all(accelerator: Any, open_watching: Callable[..., Watching]) -> Watching:
+    """The first process has the monitor; where it cannot be opened, all of them raise."""
+    error: Exception | None = None
+    try:
+        watching = open_watching(asks=accelerator.is_main_process)
+    except CollapsarError as raised:
+        error = raised
+    told = [None if error is None else f"{type(error).__name__}: {error}"]
+    if accelerator.num_processes > 1:
+        broadcast_object_list(told)
+    if error is not None:
+        raise error
+    if told[0] is not None:
+        watching.close()
+        raise CollapsarError(f"the first process: {told[0]}", "ERR_SIDECAR")
+    return watching
 
 
 class Watch(TrainerCallback):
@@ -122,12 +160,6 @@ class Watch(TrainerCallback):
         cache: bool,
         on_report: Callable[[Observation], None] | None,
     ):
-        for name in ("_generate_and_score_completions", "_calculate_rewards", "_metrics", "accelerator"):
-            if not hasattr(trainer, name):
-                raise ArgumentError(
-                    f"{type(trainer).__name__} has no {name}, expected a GRPOTrainer or RLOOTrainer of TRL ≥ 0.20",
-                    "trainer",
-                )
         if hasattr(trainer, "_collapsar"):
             raise ArgumentError("is watched already", "trainer")
         self.trainer = trainer
@@ -140,7 +172,8 @@ class Watch(TrainerCallback):
         self._cache = cache
         self._on_report = on_report
         self._rewards: torch.Tensor | None = None
-        self._outcomes: Sequence[float] | None = None
+        #: or what the function of outcomes raised
+        self._outcomes: Sequence[float] | Exception | None = None
         self._kept: _Kept | None = None
         self._loss_scale = 1.0
         self._stopping: str | None = None
@@ -168,7 +201,7 @@ class Watch(TrainerCallback):
         return self.watching.report
 
     def close(self) -> None:
-        """Ends the sidecar; the trainer is watched no more."""
+        """Ends the sidecar; with another generation, one starts again from where it stood."""
         self.watching.close()
 
     def _wrap(self, name: str, wrapper: Callable[..., Any]) -> None:
@@ -184,8 +217,12 @@ class Watch(TrainerCallback):
             if callable(self._outcome):
                 inputs = kwargs["inputs"] if "inputs" in kwargs else args[0]
                 completions = kwargs["completions"] if "completions" in kwargs else args[2]
-                rows = [dict(example) | {"completion": said} for example, said in zip(inputs, completions, strict=True)]
-                self._outcomes = [float(value) for value in self._outcome(rows)]
+                pairs = zip(inputs, completions, strict=True)
+                try:
+                    rows = [dict(example) | {"completion": said} for example, said in pairs]
+                    self._outcomes = [float(value) for value in self._outcome(rows)]
+                except Exception as error:
+                    self._outcomes = error
         return rewards
 
     def _generate_and_score_completions(
@@ -196,7 +233,7 @@ class Watch(TrainerCallback):
         # Evaluation is no step of the run.
         if not self.trainer.model.training:
             return output
-        observation = self._observe(output)
+        observation = self._guarded(output)
         self.last = observation
         logs = self.trainer._metrics["train"]
         for key, value in observation.logged.items():
@@ -237,17 +274,8 @@ class Watch(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Puts the monitor's state into the checkpoint."""
-        if not state.is_world_process_zero or self.watching.failure is not None:
-            return
-        folder = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
-        path = os.path.join(folder, STATE_FILE)
-        try:
-            text = json.dumps(self.watching.save(), separators=(",", ":"))
-            with open(path + ".tmp", "w", encoding="utf-8") as file:
-                file.write(text)
-            os.replace(path + ".tmp", path)
-        except (OSError, CollapsarError) as error:
-            self.watching.fail(error)
+        if state.is_world_process_zero:
+            self.watching.write(os.path.join(args.output_dir, f"checkpoint-{state.global_step}", STATE_FILE))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Ends training where the monitor says so and was asked to."""
@@ -259,25 +287,44 @@ class Watch(TrainerCallback):
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Ends the sidecar; another ``train()`` goes on from where it stood."""
-        if self.watching.failure is None and self.trainer.accelerator.is_main_process:
-            with contextlib.suppress(CollapsarError):
-                saved = self.watching.save()
-                self.watching.restore(saved)
+        self.watching.close()
 
     def _restore(self, path: str) -> None:
         if not os.path.exists(path):
-            logger.warning("collapsar: %s is not there, the watch begins anew with generation 1", path)
+            logger.warning("collapsar: %s is not there, and the watch begins anew with generation 1", path)
             return
-        with open(path, encoding="utf-8") as file:
-            self.watching.restore(json.load(file))
+        self.watching.resume(path)
 
     # ---- one generation
+
+    def _guarded(self, output: Mapping[str, Any]) -> Observation:
+        """Whatever is wrong with a generation's rows ends no training."""
+        before = self.watching.generation
+        try:
+            return self._observe(output)
+        except Exception as error:
+            if self.watching.on_error == "raise":
+                raise
+            self.watching.generation = before + 1
+            self.watching.fail(error)
+            return Observation(self.watching.generation)
 
     def _observe(self, output: Mapping[str, Any]) -> Observation:
         """The same on every rank: the monitor is the main process's, and what it says is broadcast."""
         accelerator = self.trainer.accelerator
-        rows = self._local_rows(output)
-        everyone: list[dict[str, Any]] = gather_object(rows)
+        rows: list[Any]
+        try:
+            if isinstance(self._outcomes, Exception):
+                raise self._outcomes
+            rows = self._local_rows(output)
+        except Exception as error:
+            if accelerator.num_processes == 1:
+                raise
+            rows = [f"process {accelerator.process_index}: {type(error).__name__}: {error}"]
+        everyone: list[Any] = gather_object(rows)
+        for row in everyone:
+            if isinstance(row, str):
+                raise CollapsarError(row)
         mine = slice(accelerator.process_index * len(rows), (accelerator.process_index + 1) * len(rows))
         outcomes = None if self._outcomes is None else gather_object(list(self._outcomes))
         if accelerator.num_processes == 1:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
+import inspect
 import json
 import logging
 import math
 import os
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ArgumentError, StateError
-from .monitor import Json, Monitor, Report
+from .errors import ArgumentError, CollapsarError, SidecarError, StateError
+from .monitor import Json, Monitor, Report, Step
+from .state_file import read_state, write_state
 
 logger = logging.getLogger("collapsar")
 
@@ -23,6 +29,13 @@ logger = logging.getLogger("collapsar")
 NEGATIVES = 4
 #: from so many prompts on
 MANY_PROMPTS = 16
+
+#: seconds without a sign of life after which a sidecar is replaced
+PATIENCE = 2.0
+#: seconds of a generation that a sidecar which fails and is replaced may take
+STALL = 4.5
+#: longest pause between attempts, in seconds
+LONGEST_PAUSE = 60.0
 
 #: number of each regime in logs, where figures are numbers; -1: undecided
 REGIMES = {"diverse": 0, "template_collapse": 1, "compressed": 2, "low_entropy_collapse": 3}
@@ -81,7 +94,11 @@ class Observation:
 
 
 class Watching:
-    """One run: a monitor that is opened with the first generation, when the number of prompts is known.
+    """One run: its monitor is opened at once, so that a wrong option is an error where it is given.
+
+    A generation that cannot be measured is left out, and the next one is tried again, later and later while that goes
+    on. A sidecar that ends or hangs is replaced within the generation, from the state after the one before: what is
+    measured is what would have been measured anyway.
 
     Args:
         every: cross-scores every so many generations, and at the run's start; ``"never"``: none.
@@ -91,9 +108,16 @@ class Watching:
         texts: figures of the texts at every step.
         log: ``"default"``: at most ten figures a step; ``"all"``: everything.
         stop: whether an early stop of the monitor ends the run.
-        on_error: ``"warn"``: say it once and train on without figures; ``"raise"``.
+        on_error: ``"warn"``: say it and train on, that generation unwatched and unfiltered; ``"raise"``.
         options: more options of docs/guide/monitor.md, in snake_case.
-        threads, node, timeout, serve, to: of ``collapsar.Monitor``.
+        threads, node, serve, token, to: of ``collapsar.Monitor``.
+        timeout: seconds to wait for an answer of a sidecar that is at work. One that shows no sign of life for two is
+            replaced.
+        asks: whether this process has the monitor; of a job's processes, one has.
+
+    Raises:
+        ArgumentError: an option is unknown or out of range, whatever ``on_error`` says.
+        NodeError: Node or the engine is not there.
     """
 
     def __init__(
@@ -109,17 +133,22 @@ class Watching:
         options: Mapping[str, Json] | None = None,
         threads: int | None = None,
         node: str | None = None,
-        timeout: float = 600.0,
+        timeout: float = 30.0,
         serve: int | None = None,
+        token: str | None = None,
         to: Sequence[str] = (),
         prefix: str = "collapsar/",
+        asks: bool = True,
     ):
         if log not in ("default", "all"):
             raise ArgumentError(f"got {log!r}, expected 'default' or 'all'", "log")
         if on_error not in ("warn", "raise"):
             raise ArgumentError(f"got {on_error!r}, expected 'warn' or 'raise'", "on_error")
-        if not (every == "never" or (isinstance(every, int) and every >= 1)):
+        if not (every == "never" or (isinstance(every, int) and not isinstance(every, bool) and every >= 1)):
             raise ArgumentError(f"got {every!r}, expected a number of generations from 1 on, or 'never'", "every")
+        for name, given in (("filter", filter), ("options", options)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ArgumentError(f"got {given!r}, expected names and values", name)
         self.every = every
         self.filter = None if filter is None else dict(filter)
         self.negatives = negatives
@@ -132,7 +161,7 @@ class Watching:
         self.generation = 0
         #: the last report
         self.report: dict[str, Json] | None = None
-        #: why there are no more figures, or None
+        #: why the last generation was left out; None where it was not
         self.failure: Exception | None = None
         #: seconds spent here, beside scoring
         self.seconds = 0.0
@@ -142,69 +171,188 @@ class Watching:
             "node": node,
             "timeout": timeout,
             "serve": serve,
+            "token": token,
             "to": to,
         }
+        self._asks = asks
         self._monitor: Monitor | None = None
+        #: a sidecar that starts beside the training
+        self._starting: concurrent.futures.Future[Monitor] | None = None
+        #: of the monitor, after the last generation that was measured
         self._state: Mapping[str, Json] | None = None
+        #: generations in succession that were left out
+        self._left_out = 0
+        #: when to try again, and how long that was put off
+        self._again = self._pause = 0.0
+        self._unwritten: str | None = None
+        if asks:
+            self._monitor = self._new_monitor()
+            if self._monitor.page is not None:
+                logger.warning("collapsar shows this run at %s", self._monitor.page)
+
+    @property
+    def page(self) -> str | None:
+        """Address of the live page; None where there is none."""
+        return None if self._monitor is None else self._monitor.page
+
+    @property
+    def resting(self) -> bool:
+        """Whether something failed, and it is too early to try again."""
+        return self.failure is not None and time.monotonic() < self._again
 
     def observe(self, rollouts: Rollouts, score: Score | None = None) -> Observation:
-        """Takes one generation; ``score`` is called where cross-scores are due.
+        """Takes one generation; ``score`` is called where cross-scores are due, once at most.
 
         Raises:
-            Exception: what failed, with ``on_error="raise"``. Otherwise it is told once, and the observation is empty.
+            Exception: what failed, with ``on_error="raise"``. Otherwise it is told, and the observation is empty.
         """
+        if self.resting:
+            return self.skip()
         self.generation += 1
-        if self.failure is not None:
-            return Observation(self.generation)
         try:
-            return self._observe(rollouts, score)
+            observation = self._observe(rollouts, score)
         except Exception as error:
             self.fail(error)
             return Observation(self.generation)
+        if self.failure is not None:
+            logger.warning(
+                "collapsar watches again from generation %d on; it left out %d before", self.generation, self._left_out
+            )
+            self.failure, self._left_out = None, 0
+        return observation
+
+    def skip(self) -> Observation:
+        """Counts a generation that is not looked at."""
+        self.generation += 1
+        self._left_out += 1
+        return Observation(self.generation)
 
     def fail(self, error: Exception) -> None:
-        """Ends the watch, or the run: as ``on_error`` says.
+        """Leaves this generation out, or ends the run: as ``on_error`` says.
 
         Raises:
             Exception: the error, with ``on_error="raise"``.
         """
-        self.close()
+        is_news = self.failure is None or str(self.failure) != str(error)
+        # At the next generation, then after 1, 2, 4, … seconds.
+        self._pause = 0.0 if self.failure is None else min(LONGEST_PAUSE, max(1.0, 2 * self._pause))
+        self._again = time.monotonic() + self._pause
         self.failure = error
+        self._left_out += 1
         if self.on_error == "raise":
             raise error
-        logger.warning(
-            "collapsar stops watching at generation %d, and training goes on unwatched%s: %s: %s",
-            self.generation,
-            "" if self.filter is None else " and unfiltered",
-            type(error).__name__,
-            error,
-        )
+        if is_news:
+            logger.warning(
+                "collapsar stops watching at generation %d, and training goes on unwatched%s till it can: %s: %s",
+                self.generation,
+                "" if self.filter is None else " and unfiltered",
+                type(error).__name__,
+                error,
+            )
 
     def save(self) -> dict[str, Json]:
-        """What the next generations depend on, as plain JSON."""
-        state = self._state if self._monitor is None else self._monitor.save()
-        return {"format": "collapsar/watch", "version": 1, "generation": self.generation, "monitor": state}
+        """What the next generations depend on, as plain JSON: of the last generation that was measured.
+
+        Raises:
+            StateError: there have been generations, and none of them was measured.
+        """
+        if self._state is None and self.generation > 0:
+            raise StateError(f"none of {self.generation} generations was measured, so there is nothing to go on from")
+        return {"format": "collapsar/watch", "version": 1, "generation": self.generation, "monitor": self._state}
 
     def restore(self, saved: Mapping[str, Json]) -> None:
-        """Continues from what ``save`` gave."""
+        """Continues from what ``save`` gave.
+
+        Raises:
+            StateError: it is foreign or damaged; all is as it was then.
+        """
         if saved.get("format") != "collapsar/watch" or saved.get("version") != 1:
             found = f"format {saved.get('format')!r}, version {saved.get('version')!r}"
             raise StateError(f"got {found}, expected what save() of this release gives")
-        self.close()
-        self.failure = None
-        self.generation = int(saved["generation"])
-        self._state = saved["monitor"]
+        generation, state = saved.get("generation"), saved.get("monitor")
+        if not isinstance(generation, int) or not (state is None or isinstance(state, Mapping)):
+            raise StateError(f"got generation {generation!r} and a monitor of {type(state).__name__}: it is damaged")
+        if self._asks:
+            self._take(state)
+        self._state, self.generation, self.failure, self._left_out = state, generation, None, 0
+
+    def resume(self, path: str) -> None:
+        """Continues from a file; where that cannot be, it is told, and the watch begins anew.
+
+        Raises:
+            Exception: what is wrong with it, with ``on_error="raise"``.
+        """
+        try:
+            self.restore(read_state(path))
+        except (OSError, CollapsarError) as error:
+            if self.on_error == "raise":
+                raise
+            logger.warning("collapsar: the watch begins anew with generation 1, as %s: %s", type(error).__name__, error)
+
+    def write(self, path: str) -> None:
+        """Saves into a file; where that cannot be, it is told, and training goes on, watched.
+
+        Raises:
+            Exception: what is wrong, with ``on_error="raise"``.
+        """
+        try:
+            write_state(path, self.save())
+            self._unwritten = None
+        except (OSError, CollapsarError) as error:
+            if self.on_error == "raise":
+                raise
+            if self._unwritten != str(error):
+                self._unwritten = str(error)
+                logger.warning("collapsar: generation %d is not saved, training goes on: %s", self.generation, error)
 
     def close(self) -> None:
-        """Ends the sidecar, if there is one."""
-        if self._monitor is not None:
-            self._monitor.close()
-            self._monitor = None
+        """Ends the sidecar, if there is one; a generation that comes after all starts another from where this stood."""
+        monitor, self._monitor = self._monitor, None
+        if monitor is not None:
+            monitor.close()
+        self._drop_started()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies in other processes start a sidecar of their own."""
+        return vars(self) | {"_monitor": None, "_starting": None}
 
     def _observe(self, rollouts: Rollouts, score: Score | None) -> Observation:
         began = time.perf_counter()
-        scoring = 0.0
-        monitor = self._open(rollouts)
+        once = None if score is None else _Once(score)
+
+        def spent() -> float:
+            return time.perf_counter() - began - (0.0 if once is None else once.seconds)
+
+        lost: SidecarError | None = None
+        while True:
+            monitor = self._ready(STALL - spent())
+            monitor.patience = min(PATIENCE, max(0.5, STALL - spent()))
+            # Two cannot show the page at one address.
+            monitor.on_silence = None if monitor.page is not None else self._start
+            try:
+                report = self._measure(monitor, rollouts, once)
+                self._state = monitor.save()
+                break
+            except SidecarError as error:
+                self._monitor = None
+                monitor.close()
+                self._start()
+                if lost is not None:
+                    raise
+                lost = error
+        self._drop_started()
+        if lost is not None:
+            logger.warning("collapsar: %s; another took its place at generation %d", lost, self.generation)
+        seconds = spent()
+        self.seconds += seconds
+        self.report = report.raw
+        return self._observation(report, len(rollouts.groups), seconds)
+
+    def _measure(self, monitor: Monitor, rollouts: Rollouts, score: Score | None) -> Report:
+        if self._state is None:
+            options = self._run_options(len(set(rollouts.groups)))
+            if options["negatives"] != monitor.options["negatives"]:
+                monitor.reopen(**options)
         outcomes = self._outcomes(rollouts)
         never = score is None or rollouts.lengths is None
         rows = self._text_rows(rollouts)
@@ -215,33 +363,87 @@ class Watching:
             prompt_tokens=rollouts.prompt_tokens,
             due=False if never else None,
         )
-        if rows is not None:
-            step.rollouts(**rows)
-        if step.due and score is not None:
-            before = time.perf_counter()
-            sums = score(step.pairs)
-            scoring = time.perf_counter() - before
-            step.score_all(sums)
-        report = step.finish(**outcomes)
-        seconds = time.perf_counter() - began - scoring
-        self.seconds += seconds
-        self.report = report.raw
-        return self._observation(report, len(rollouts.groups), seconds)
+        with _aborted(step):
+            if rows is not None:
+                step.rollouts(**rows)
+            if step.due and score is not None:
+                step.score_all(score(step.pairs))
+            return step.finish(**outcomes)
 
-    def _open(self, rollouts: Rollouts) -> Monitor:
-        if self._monitor is None:
-            options = dict(self._options)
-            if self._state is None:
-                negatives = self.negatives
-                if negatives == "auto":
-                    negatives = NEGATIVES if len(set(rollouts.groups)) >= MANY_PROMPTS else None
-                options = {"every_steps": self.every, "negatives": negatives} | options
-                if self.filter is not None:
-                    # A row without a reward is none of the filter's.
-                    options["filter"] = {"non_finite": "exclude"} | self.filter
-            self._monitor = Monitor(state=self._state, **self._process, **options)
-            self._state = None
+    def _ready(self, seconds: float) -> Monitor:
+        """The monitor; one that is starting is waited for, but not for longer than training should be."""
+        if self._monitor is not None and self._monitor.is_usable:
+            return self._monitor
+        self._start()
+        assert self._starting is not None
+        try:
+            # Ending a run is worse than holding it up.
+            self._monitor = self._starting.result(None if self.on_error == "raise" else max(0.1, seconds))
+        except concurrent.futures.TimeoutError:
+            raise SidecarError("a new sidecar is starting, and has not answered yet") from None
+        except Exception:
+            self._starting = None
+            raise
+        self._starting = None
         return self._monitor
+
+    def _take(self, state: Mapping[str, Json] | None) -> None:
+        """Has the monitor go on from a state, or begin; its page stays where it can."""
+        if self._monitor is not None and self._monitor.is_usable and state is not None:
+            with contextlib.suppress(SidecarError):
+                self._monitor.restore(state, **self._options)
+                return
+        self.close()
+        before, self._state = self._state, state
+        try:
+            self._monitor = self._new_monitor()
+        except BaseException:
+            self._state = before
+            raise
+
+    def _start(self) -> None:
+        """Starts a sidecar beside the training, if none is starting."""
+        if self._starting is not None:
+            return
+        started: concurrent.futures.Future[Monitor] = concurrent.futures.Future()
+
+        def run() -> None:
+            try:
+                started.set_result(self._new_monitor())
+            except BaseException as error:
+                started.set_exception(error)
+
+        self._starting = started
+        threading.Thread(target=run, name="collapsar", daemon=True).start()
+
+    def _drop_started(self) -> None:
+        """Ends one that is not needed."""
+        starting, self._starting = self._starting, None
+        if starting is not None:
+            starting.add_done_callback(_close_started)
+
+    def _new_monitor(self) -> Monitor:
+        """Opened from the last state, or as a new run."""
+        state = self._state
+        options = self._options if state is not None else self._run_options()
+        monitor = Monitor(state=state, **self._process, **options)
+        if monitor.page is not None:
+            # One that takes its place is found at the same address.
+            address = urllib.parse.urlsplit(monitor.page)
+            self._process["serve"] = address.port
+            self._process["token"] = urllib.parse.parse_qs(address.query).get("token", [""])[0]
+        return monitor
+
+    def _run_options(self, prompts: int = 0) -> dict[str, Json]:
+        """Of a new run whose generations have so many prompts; that is known with the first one."""
+        negatives = self.negatives
+        if negatives == "auto":
+            negatives = NEGATIVES if prompts >= MANY_PROMPTS else None
+        options = {"every_steps": self.every, "negatives": negatives} | self._options
+        if self.filter is not None:
+            # A row without a reward is none of the filter's.
+            options["filter"] = {"non_finite": "exclude"} | self.filter
+        return options
 
     def _outcomes(self, rollouts: Rollouts) -> dict[str, Json]:
         rewards = rollouts.rewards
@@ -294,8 +496,12 @@ class Watching:
         )
 
 
-def hook_options(variable: str) -> tuple[dict[str, Json], str | None]:
+def hook_options(variable: str, others: Sequence[str] = ()) -> tuple[dict[str, Json], str | None]:
     """Options of a hook that no line of code configures: a JSON object in an environment variable.
+
+    Args:
+        variable: its name.
+        others: names of options that are the hook's own.
 
     Returns:
         Keyword arguments of ``Watching``, and the path of ``state``, a file that carries the run over restarts.
@@ -311,27 +517,91 @@ def hook_options(variable: str) -> tuple[dict[str, Json], str | None]:
     if not isinstance(given, dict):
         raise ArgumentError(f'got {text}, expected a JSON object such as {{"every": 5}}', variable)
     state = given.pop("state", None)
+    known = [*others, *(name for name in inspect.signature(Watching).parameters if name not in ("prefix", "asks"))]
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"unknown option {name!r}; known are state, {', '.join(known)}", variable)
     return given, state
 
 
 class SavedWatching(Watching):
-    """A watching whose state goes into a file after every generation, for trainers whose checkpoints it cannot join."""
+    """A watching whose state goes into a file after every generation, for trainers whose checkpoints it cannot join.
+
+    A file that is cut is told of, kept beside as ``….damaged``, and the watch begins anew.
+
+    Raises:
+        StateError: the file is something else, which must not be overwritten.
+    """
 
     def __init__(self, *, state: str | None = None, **options: Any):
         super().__init__(**options)
         self._path = state
-        if state is not None and os.path.exists(state):
-            with open(state, encoding="utf-8") as file:
-                self.restore(json.load(file))
+        if state is None or not os.path.exists(state):
+            return
+        try:
+            found = read_state(state)
+        except (OSError, CollapsarError) as error:
+            if self.on_error == "raise":
+                self.close()
+                raise
+            with contextlib.suppress(OSError):
+                os.replace(state, f"{state}.damaged")
+            logger.warning("collapsar: the watch begins anew with generation 1, as %s: %s", type(error).__name__, error)
+            return
+        try:
+            self.restore(found)
+        except BaseException:
+            self.close()
+            raise
 
     def observe(self, rollouts: Rollouts, score: Score | None = None) -> Observation:
         """As ``Watching.observe``, and saves."""
         observation = super().observe(rollouts, score)
         if self._path is not None and self.failure is None:
-            with open(self._path + ".tmp", "w", encoding="utf-8") as file:
-                json.dump(self.save(), file)
-            os.replace(self._path + ".tmp", self._path)
+            self.write(self._path)
         return observation
+
+
+class _Once:
+    """A generation's scores, taken once: a sidecar that takes another's place asks for the same ones."""
+
+    def __init__(self, score: Score):
+        self._score = score
+        self._pairs: Mapping[int, npt.NDArray[np.int64]] | None = None
+        self._sums: npt.ArrayLike = ()
+        self.seconds = 0.0
+
+    def __call__(self, pairs: Mapping[int, npt.NDArray[np.int64]]) -> npt.ArrayLike:
+        if self._pairs is None:
+            began = time.perf_counter()
+            try:
+                self._sums = self._score(pairs)
+            finally:
+                self.seconds = time.perf_counter() - began
+            self._pairs = pairs
+        elif pairs.keys() != self._pairs.keys() or any(
+            not np.array_equal(rows, self._pairs[prompt]) for prompt, rows in pairs.items()
+        ):
+            raise StateError("the sidecar that was started again asks for the scores of other pairs")
+        return self._sums
+
+
+@contextlib.contextmanager
+def _aborted(step: Step) -> Iterator[None]:
+    """Gives a step up that is not finished."""
+    try:
+        yield
+    except SidecarError:
+        raise
+    except BaseException:
+        with contextlib.suppress(CollapsarError):
+            step.abort()
+        raise
+
+
+def _close_started(started: concurrent.futures.Future[Monitor]) -> None:
+    if started.exception() is None:
+        started.result().close()
 
 
 def numbered(ids: Sequence[Any]) -> list[int]:

@@ -9,8 +9,12 @@ import { isLoopback } from './request-guard.js';
 const FIRST_PERSON = process.platform === 'darwin' ? 501 : 1000;
 const NOBODY = 65_534;
 
-/** Folders whose entries belong to those who use a machine: their processes, their homes. */
-const OWNED = process.platform === 'darwin' ? ['/Users'] : ['/proc', '/home'];
+/**
+ * Folders whose entries belong to those who use a machine: their processes, their homes. Images of containers, where
+ * the superuser works, have homes that nobody uses.
+ */
+const PROCESSES = process.platform === 'linux' ? ['/proc'] : [];
+const HOMES = process.platform === 'darwin' ? '/Users' : '/home';
 
 /** A job of a scheduler runs on a machine of many. */
 const SCHEDULERS = ['SLURM_JOB_ID', 'PBS_JOBID', 'LSB_JOBID'];
@@ -39,7 +43,8 @@ function hasOthers(owners: ReadonlySet<number>, own: number): boolean {
 }
 
 async function ownersHere(): Promise<ReadonlySet<number>> {
-  const found = await Promise.all(OWNED.map(ownersIn));
+  const folders = process.getuid?.() === 0 ? PROCESSES : [...PROCESSES, HOMES];
+  const found = await Promise.all(folders.map(ownersIn));
   return new Set(found.flat());
 }
 

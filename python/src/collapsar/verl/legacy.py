@@ -54,8 +54,8 @@ class Watched:
 
 
 def _observe(trainer: Any, watching: VerlWatching, data: Any) -> Observation:
-    if watching.failure is not None:
-        return Observation(watching.generation)
+    if watching.resting:
+        return watching.skip()
     try:
         tokenizer = getattr(trainer, "tokenizer", None)
         columns = data.non_tensor_batch

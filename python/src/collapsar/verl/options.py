@@ -12,6 +12,10 @@ from ..watching import SavedWatching, hook_options
 VARIABLE = "COLLAPSAR_VERL"
 
 
+#: names of ``VerlOptions``
+OWN = ("scores", "max_tokens", "tags")
+
+
 @dataclass(frozen=True)
 class VerlOptions:
     """What is verl's own among the options."""
@@ -37,7 +41,7 @@ class VerlWatching(SavedWatching):
 
     def __init__(self, given: Mapping[str, Any], state: str | None = None):
         options = dict(given)
-        own = {name: options.pop(name) for name in ("scores", "max_tokens", "tags") if name in options}
+        own = {name: options.pop(name) for name in OWN if name in options}
         if isinstance(own.get("tags"), list):
             own["tags"] = tuple(own["tags"])
         self.verl = VerlOptions(**own)
@@ -48,5 +52,5 @@ def watching_of(trainer: Any) -> VerlWatching:
     """The watching of a trainer, by the environment variable."""
     watching: VerlWatching | None = getattr(trainer, "_collapsar", None)
     if watching is None:
-        watching = trainer._collapsar = VerlWatching(*hook_options(VARIABLE))
+        watching = trainer._collapsar = VerlWatching(*hook_options(VARIABLE, OWN))
     return watching

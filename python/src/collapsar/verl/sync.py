@@ -85,8 +85,8 @@ def wrap(module: ModuleType) -> None:
 def _observe(trainer: Any, meta: Any) -> Observation:
     """What a batch of TransferQueue says; its dropped rows are masked."""
     watching = watching_of(trainer)
-    if watching.failure is not None:
-        return Observation(watching.generation)
+    if watching.resting:
+        return watching.skip()
     try:
         queue = sys.modules["verl.trainer.ppo.v1.trainer_base"].tq
         data = queue.kv_batch_get(keys=meta.keys, partition_id=meta.partition_id, select_fields=list(FIELDS))
