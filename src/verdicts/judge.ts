@@ -3,19 +3,20 @@
 // it keeps.
 
 import { checkObject } from '../checks/argument-checks.js';
-import { count, fields, nullable, oneOf, SavedState, type Shaped } from '../checks/saved.js';
+import { count, fields, nullable, oneOf, optional, SavedState, type Shaped } from '../checks/saved.js';
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
-import type { TextMetrics } from '../metrics/text-metrics.js';
+import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
+import { RunDependence, runEnvironmentsShape } from './environments/run-dependence.js';
 import { checkStepOrder } from './evidence/check-evidence.js';
 import type { StepEvidence } from './evidence/step-evidence.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
 import type { Judgement, RegimeReading } from './judgement.js';
 import { TEXTS_AND_LOGPROBS } from './levels/instrument.js';
 import { isMeasurable, RunLevel, runLevelShape, START_WINDOW } from './levels/run-level.js';
-import { stepLevels } from './levels/step-levels.js';
+import { type StepLevels, stepLevels } from './levels/step-levels.js';
 import { textLevels, type Variety } from './levels/text-levels.js';
-import { type DependenceStep, PromptDependence, promptDependenceFields } from './prompt-dependence.js';
+import { promptDependenceFields } from './prompt-dependence.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, unionRange } from './prompt-triage.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
@@ -59,6 +60,8 @@ const judgeFields = fields({
   gate: gateStreakShape,
   verdicts: verdictLogShape,
   figures: figureHistoryShape,
+  /** Of batches that name environments. */
+  environments: optional(fields({ scores: optional(runEnvironmentsShape), texts: optional(runEnvironmentsShape) })),
 });
 
 const savedState = new SavedState(
@@ -85,8 +88,8 @@ export class Judge {
   #lastStep: number | null = null;
   #steps = 0;
   #computed = 0;
-  #scores = new PromptDependence();
-  #texts = new PromptDependence();
+  #scores = new RunDependence();
+  #texts = new RunDependence();
   /** What texts tell variety by; null before the first step with texts. */
   #variety: Variety | null = null;
   #templateGrows = new TemplateGrows();
@@ -193,7 +196,7 @@ export class Judge {
       const lowVariance = triage.filter(({ cause }) => cause !== 'varied').length;
       this.#figures.add(step, {
         ...metrics?.values,
-        ...texts?.logged,
+        ...(texts && ofWhole(texts)),
         ...(triage.length > 0 ? { low_variance_prompts: lowVariance / triage.length } : {}),
         ...(reading.filterKeptRatio !== null ? { filter_kept_ratio: reading.filterKeptRatio } : {}),
         ...(gate?.ratio != null ? { filter_gate: gate.ratio } : {}),
@@ -226,29 +229,33 @@ export class Judge {
     findings: Finding[],
     judged: Set<VerdictKind>,
   ): RegimeReading {
-    const scored = stepLevels(metrics);
-    const written = textLevels(texts, this.#variety);
-    const byScores = typeof scored === 'string' ? undefined : this.#scores.read(step, scored, this.#success);
-    let byTexts: DependenceStep | undefined;
-    if (typeof written !== 'string') {
-      this.#variety ??= written.instrument === TEXTS_AND_LOGPROBS ? 'logprobs' : 'novelty';
-      byTexts = this.#texts.read(step, written, this.#success);
-    }
+    const byScores = this.#scores.read(step, metrics, stepLevels, this.#success);
+    const byTexts = this.#texts.read(step, texts, (of, least) => this.#textLevels(of, least), this.#success);
     const isScored = this.#isScored;
     const found = isScored ? byScores : byTexts;
-    for (const kind of found?.judged ?? []) judged.add(kind);
-    findings.push(...(found?.findings ?? []));
-    if (found !== undefined) return isScored ? found.reading : { ...found.reading, instrument: 'texts' };
-    const unread = isScored || texts === undefined ? scored : written;
+    if (typeof found !== 'string') {
+      for (const kind of found.judged) judged.add(kind);
+      findings.push(...found.findings);
+      return isScored ? found.reading : { ...found.reading, instrument: 'texts' };
+    }
+    const unread = isScored || texts === undefined ? byScores : byTexts;
     return this.#spoken.regimes.unread(step, unread as string);
   }
 
+  #textLevels(texts: TextMetrics | undefined, least?: number): StepLevels | string {
+    const levels = textLevels(texts, this.#variety, least);
+    if (typeof levels !== 'string') {
+      this.#variety ??= levels.instrument === TEXTS_AND_LOGPROBS ? 'logprobs' : 'novelty';
+    }
+    return levels;
+  }
+
   get #isScored(): boolean {
-    return this.#scores.regimes.mi.steps > 0;
+    return this.#scores.steps > 0;
   }
 
   /** The instrument that gives the run's regime. */
-  get #spoken(): PromptDependence {
+  get #spoken(): RunDependence {
     return this.#isScored ? this.#scores : this.#texts;
   }
 
@@ -298,7 +305,14 @@ export class Judge {
       gate: { ...this.#gate },
       verdicts: this.#verdicts.toJSON(),
       figures: this.#figures.toJSON(),
+      ...this.#environments(),
     };
+  }
+
+  #environments(): Pick<JudgeJson, 'environments'> {
+    const [scores, texts] = [this.#scores.environmentsJSON(), this.#texts.environmentsJSON()];
+    if (scores === undefined && texts === undefined) return {};
+    return { environments: { ...(scores && { scores }), ...(texts && { texts }) } };
   }
 
   /**
@@ -316,8 +330,8 @@ export class Judge {
     judge.#lastStep = saved.lastStep;
     judge.#steps = saved.steps;
     judge.#computed = saved.computed;
-    judge.#scores = new PromptDependence(saved);
-    judge.#texts = new PromptDependence(saved.texts);
+    judge.#scores = new RunDependence(saved, saved.environments?.scores);
+    judge.#texts = new RunDependence(saved.texts, saved.environments?.texts);
     judge.#variety = saved.variety;
     judge.#templateGrows = new TemplateGrows(saved.templateGrows);
     judge.#repetitionLoop = new RepetitionLoop(saved.repetitionLoop);
@@ -333,4 +347,10 @@ export class Judge {
     judge.#figures = new FigureHistory(saved.figures);
     return judge;
   }
+}
+
+/** What is held against success: figures of the batch as a whole. */
+function ofWhole({ environments, logged, values }: TextMetrics): Readonly<Record<string, number>> {
+  if (environments === undefined) return logged;
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [TEXT_PREFIX + key, value]));
 }

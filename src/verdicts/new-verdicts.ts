@@ -1,25 +1,29 @@
 // The verdicts of a run's steps -> those that a person has to be told: once when they begin, and again when they become
-// graver.
+// graver, or true of more environments.
 import type { Severity, Verdict } from './verdict.js';
+import { hasMore } from './verdict-log.js';
 
 /** From the least to the gravest. */
 export const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
 
 export class NewVerdicts {
-  /** By run and kind: the stretch, and its gravest severity so far. */
-  readonly #said = new Map<string, { raised: number; gravity: number }>();
+  /** By run and kind: the stretch, its gravest severity so far, and what it was said of. */
+  readonly #said = new Map<string, { raised: number; gravity: number; of: Verdict }>();
 
   /** @param run one that no other run has */
   take(run: string, verdicts: readonly Verdict[] = []): Verdict[] {
-    return verdicts.filter(({ kind, raised, severity, step }) => {
+    return verdicts.filter((verdict) => {
+      const { kind, raised, severity, step } = verdict;
       const key = `${run}\n${kind}`;
       const before = this.#said.get(key);
       const gravity = GRAVITY.indexOf(severity);
       const isSame = before?.raised === raised;
-      this.#said.set(key, { raised, gravity: Math.max(gravity, isSame ? before.gravity : 0) });
+      const isMore = isSame && hasMore(before.of, verdict);
+      const of = isSame && !isMore ? before.of : verdict;
+      this.#said.set(key, { raised, gravity: Math.max(gravity, isSame ? before.gravity : 0), of });
       // After a start in the middle of a run, what was raised before has been said.
       if (before === undefined) return raised === step;
-      return !isSame || gravity > before.gravity;
+      return !isSame || isMore || gravity > before.gravity;
     });
   }
 }

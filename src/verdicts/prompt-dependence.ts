@@ -81,7 +81,7 @@ export class PromptDependence {
       judged.add(kind);
       if (found !== undefined) findings.push(found);
     };
-    const { instrument } = levels;
+    const { instrument, tests } = levels;
     const isScored = instrument.source === 'scores';
     const { mi: compared, reading, finding } = this.regimes.read(step, levels);
     const isCollapse = finding !== undefined && finding.kind !== 'compressed';
@@ -91,7 +91,7 @@ export class PromptDependence {
     const { level } = compared.followed;
     const { mi, entropy } = this.regimes;
     const { level: margin } = this.#marginFalling;
-    const startFalls = this.#startFalling.look(mi, margin, entropy, instrument);
+    const startFalls = this.#startFalling.look(mi, margin, entropy, instrument, tests);
     if (isCollapse) {
       // It says more than a warning; when it is over, only new evidence may warn again.
       const warnings = [this.#startFalling, this.#marginFalling, this.#miFalling, this.#miOvershoot];
@@ -104,10 +104,10 @@ export class PromptDependence {
       if (compared.comparison !== null) {
         const { at, followed } = compared;
         const fall = isScored ? undefined : { at, errors: followed.errors, specificity: margin };
-        say('mi_falling', this.#miFalling.look(level, entropy, instrument, fall));
+        say('mi_falling', this.#miFalling.look(level, entropy, instrument, fall, tests));
         // A bound rises and falls with the length and the words of the texts, too.
         if (isScored && this.#miOvershoot.canTell(at.prompts)) {
-          say('mi_overshoot', this.#miOvershoot.look(step, level, at.prompts, entropy));
+          say('mi_overshoot', this.#miOvershoot.look(step, level, at.prompts, entropy, tests));
         }
       }
     }

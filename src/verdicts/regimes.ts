@@ -90,7 +90,7 @@ export class Regimes {
     const { entropy } = this;
     entropy.add(step, levels.entropy);
     // Asked until the state is known: a collapse soon after the start must not take away what it fell from.
-    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miThreshold !== null);
+    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miThreshold !== null, levels.tests);
     const { at, followed, comparison: fell } = mi;
     const { start } = followed.level;
     const figures = {
@@ -119,7 +119,7 @@ export class Regimes {
       );
     }
     const spread = WIDTH_95 * this.#entropy.errors.sigma;
-    const narrowed = this.#entropy.compare(levels.entropy, { above: spread, below: spread });
+    const narrowed = this.#entropy.compare(levels.entropy, { above: spread, below: spread }, levels.tests);
     this.#miThreshold = advance(this.#miThreshold, fell, step);
     this.#entropyThreshold = advance(this.#entropyThreshold, narrowed, step);
 
@@ -152,7 +152,7 @@ export class Regimes {
       isSurelyFallen(state) ? state.since : undefined,
     );
     if (mostlyFell === undefined) this.#miFall.forget();
-    const isCarried = mostlyFell !== undefined && this.#miFall.look(mostlyFell, mi.followed.level);
+    const isCarried = mostlyFell !== undefined && this.#miFall.look(mostlyFell, mi.followed.level, levels.tests);
     const miFell = isCarried ? mostlyFell : undefined;
     // A bound also falls because it gets looser: grave is one that tells next to nothing any more.
     const isScored = levels.instrument.source === 'scores';

@@ -1,7 +1,20 @@
 // Findings step by step -> verdicts that know when they were first said, and what the whole run was told. One entry a
 // kind.
 
-import { count, either, fields, flag, nullable, number, oneOf, record, type Shaped, text } from '../checks/saved.js';
+import {
+  count,
+  either,
+  fields,
+  flag,
+  list,
+  nullable,
+  number,
+  oneOf,
+  optional,
+  record,
+  type Shaped,
+  text,
+} from '../checks/saved.js';
 import type { Finding, Severity, Verdict, VerdictKind } from './verdict.js';
 
 /** What a run was told under one kind. The figures are those of the step at which it was first said. */
@@ -23,7 +36,13 @@ const SEVERITIES: readonly Severity[] = ['info', 'warning', 'critical'];
 
 const evidenceValue = either((value) => typeof value === 'string', text, nullable(number));
 
-const saying = { evidence: record(evidenceValue), advice: text, sentence: text };
+const saying = {
+  environment: optional(text),
+  environments: optional(list(text)),
+  evidence: record(evidenceValue),
+  advice: text,
+  sentence: text,
+};
 
 const entryShape = fields({
   /** The gravest that it became; evidence and sentence are the first ones. */
@@ -74,8 +93,9 @@ export class VerdictLog {
     return verdicts.sort((a, b) => SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
   }
 
-  #note(step: number, { kind, since, severity, evidence, advice, sentence }: Finding): void {
-    const latest = { severity, evidence: { ...evidence }, advice, sentence };
+  #note(step: number, finding: Finding): void {
+    const { kind, since, severity } = finding;
+    const latest = { severity, ...copy(finding) };
     const entry = this.#entries.get(kind);
     if (entry === undefined) {
       const now = {
@@ -100,6 +120,11 @@ export class VerdictLog {
     entry.holds = true;
     entry.absent = 0;
     entry.latest = latest;
+    // What was said of fewer environments is said again of all that it has become true of.
+    if (hasMore(entry, latest)) {
+      delete entry.environment;
+      Object.assign(entry, copy(latest));
+    }
     if (SEVERITIES.indexOf(severity) > SEVERITIES.indexOf(entry.severity)) entry.severity = severity;
   }
 
@@ -120,6 +145,26 @@ export class VerdictLog {
   }
 }
 
-function copy({ evidence, advice, sentence }: Pick<Verdict, 'evidence' | 'advice' | 'sentence'>) {
-  return { evidence: { ...evidence }, advice, sentence };
+type Saying = Pick<Finding, 'environment' | 'environments' | 'evidence' | 'advice' | 'sentence'>;
+
+function copy({ environment, environments, evidence, advice, sentence }: Saying) {
+  return {
+    ...(environment !== undefined && { environment }),
+    ...(environments && { environments: [...environments] }),
+    evidence: { ...evidence },
+    advice,
+    sentence,
+  };
+}
+
+/** Whether a later finding names every environment of an earlier one, and others. */
+export function hasMore(before: Named, now: Named): boolean {
+  const [known, named] = [namesOf(before), namesOf(now)];
+  return named.length > known.length && known.every((name) => named.includes(name));
+}
+
+type Named = Pick<Finding, 'environment' | 'environments'>;
+
+function namesOf({ environment, environments = [] }: Named): readonly string[] {
+  return environment === undefined ? environments : [environment];
 }

@@ -18,6 +18,10 @@ export type Severity = 'info' | 'warning' | 'critical';
 export interface Verdict {
   readonly kind: VerdictKind;
   readonly severity: Severity;
+  /** The environment that it is about, of a run whose batches mix several; … */
+  readonly environment?: string;
+  /** … or all those that it names. */
+  readonly environments?: readonly string[];
   /** Training step from which the evidence holds: at or before `raised`. */
   readonly since: number;
   /** Training step at which it was first said; it holds from there to `step`. */

@@ -33,16 +33,17 @@ export class CarriedFall {
 
   /**
    * @param since first step of the fall @param level in which the step's value is
+   * @param tests that share what looks spend
    * @returns whether, at this look or one before, the values since then are lower than those at the start beyond doubt,
    *   as batches scatter about them
    */
-  look(since: number, level: RunLevel): boolean {
+  look(since: number, level: RunLevel, tests = 1): boolean {
     if (this.#state.isCarried) return true;
     const looks = this.#state.looks + 1;
     const many = level.recent.filter(({ step }) => step >= since).length;
     const error = level.batchSigma * Math.sqrt(1 / many + 1 / START_STEPS);
     const gap = level.start - level.recentMean(many);
-    const isBeyond = error > 0 ? normalTail(gap / error) <= BEYOND_DOUBT / (looks * (looks + 1)) : gap > 0;
+    const isBeyond = error > 0 ? normalTail(gap / error) <= BEYOND_DOUBT / (tests * looks * (looks + 1)) : gap > 0;
     this.#state = { looks, isCarried: level.comparable && many > 0 && isBeyond };
     return this.#state.isCarried;
   }

@@ -53,10 +53,10 @@ export class FollowedLevel {
   }
 
   /** Where the step's value, added before, lies against half of the start, which is itself known only to so much. */
-  compare(value: number, { above, below }: HalfWidths): Comparison {
+  compare(value: number, { above, below }: HalfWidths, tests = 1): Comparison {
     const { level, errors } = this;
     const against = (half: number): Comparison =>
-      compare(value, half, below, FALLEN * level.start, FALLEN * errors.start);
+      compare(value, half, below, FALLEN * level.start, FALLEN * errors.start, tests);
     // One step alone leaves no doubt where its error, which few prompts may give too small, is that of the run's steps.
     const { beyondDoubt } = against(Math.max(above, WIDTH_95 * level.noise));
     const found = { ...against(above), beyondDoubt };

@@ -50,9 +50,9 @@ export class MiLevels {
 
   /**
    * Takes in a step. @param prompts different ones of the step @param hadStart whether the start was told from zero
-   * before
+   * before @param tests that share a level
    */
-  add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean): ComparedMi {
+  add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean, tests = 1): ComparedMi {
     this.#steps++;
     let compared: ComparedMi | undefined;
     for (const at of figures) {
@@ -63,7 +63,7 @@ export class MiLevels {
       const reach = WIDTH_95 * level.excessSigma(Math.max(1, prompts));
       const halves = { above: Math.hypot(at.high - at.value, reach), below: Math.hypot(at.value - at.low, reach) };
       const comparison =
-        level.comparable && (hadStart || followed.hasStart) ? followed.compare(at.value, halves) : null;
+        level.comparable && (hadStart || followed.hasStart) ? followed.compare(at.value, halves, tests) : null;
       if (compared === undefined || level.comparable || !compared.followed.level.comparable) {
         compared = { at, followed, comparison };
       }

@@ -25,12 +25,15 @@ const STEP_LEVEL = 0.002;
 /** Fewest values before and after a sudden fall. */
 const [BEFORE, AFTER] = [3, 2];
 
-/** Whether the level's first values fall credibly, to credibly less than LOSS_SHARE of what they were. */
-export function fallsFromStart({ first, noise }: RunLevel): boolean {
+/**
+ * Whether the level's first values fall credibly, to credibly less than LOSS_SHARE of what they were.
+ * @param tests that share a level
+ */
+export function fallsFromStart({ first, noise }: RunLevel, tests = 1): boolean {
   if (first.length < START_STEPS) return false;
-  if (rankTrend(first).pDown <= TREND_LEVEL && lineLossP(first, noise) <= LINE_LEVEL) return true;
+  if (rankTrend(first).pDown <= TREND_LEVEL / tests && lineLossP(first, noise) <= LINE_LEVEL) return true;
   for (let at = BEFORE; at <= first.length - AFTER; at++) {
-    if (stepLossP(first, at, noise) <= STEP_LEVEL) return true;
+    if (stepLossP(first, at, noise) <= STEP_LEVEL / tests) return true;
   }
   return false;
 }

@@ -45,18 +45,23 @@ export interface StepLevels {
   /** p-values against "Z ignores X". */
   readonly pValue: number | null;
   readonly retrievalP: number | null;
+  /** Batches that are judged side by side and share a level; missing for one. */
+  readonly tests?: number;
 }
 
-/** @returns the figures, or in words why the step has none that can be used */
-export function stepLevels(metrics: StepMetrics | undefined): StepLevels | string {
+/**
+ * @param least prompts that must differ
+ * @returns the figures, or in words why the step has none that can be used
+ */
+export function stepLevels(metrics: StepMetrics | undefined, least: number = LEAST_PROMPTS): StepLevels | string {
   if (metrics === undefined) return 'no metrics were computed at this step';
   if (metrics.profile !== 'strict') return 'profile ragen gives no intervals; the strict profile does';
   const { values, certainty, absent } = metrics;
   const [mi, entropy] = [values[MI], values[ENTROPY]];
   if (mi === undefined || entropy === undefined) return absent[MI] ?? 'MI is not among the metrics';
   const prompts = metrics.columns?.distinct ?? 0;
-  if (prompts > 0 && prompts < LEAST_PROMPTS) {
-    return `the step has ${prompts} different prompts; fewer than ${LEAST_PROMPTS} give no evidence`;
+  if (prompts > 0 && prompts < least) {
+    return `the step has ${prompts} different prompts; fewer than ${least} give no evidence`;
   }
   if (!Number.isFinite(mi) || !Number.isFinite(entropy)) return 'MI or entropy is not finite';
   if (![mi, entropy].every(isMeasurable)) return 'MI or entropy is beyond 1e150, as no log-probs make them';

@@ -10,15 +10,20 @@ export type Variety = 'logprobs' | 'novelty';
 
 /**
  * @param variety of the run's steps before; null: this is the first
+ * @param least prompts that must have texts
  * @returns the figures, or in words why the step has none that can be used
  */
-export function textLevels(texts: TextMetrics | undefined, variety: Variety | null): StepLevels | string {
+export function textLevels(
+  texts: TextMetrics | undefined,
+  variety: Variety | null,
+  least: number = LEAST_PROMPTS,
+): StepLevels | string {
   if (texts === undefined) return 'no texts were measured at this step';
   const { values, absent, interval, pValue } = texts;
   const { mi_bound: bound, prompts_used: prompts = 0, rows_used: rows = 0 } = values;
   if (bound === undefined) return absent.mi_bound ?? 'the bound of I(X;Z) is not among the figures';
-  if (prompts < LEAST_PROMPTS) {
-    return `the step has texts of ${prompts} prompts; fewer than ${LEAST_PROMPTS} give no evidence`;
+  if (prompts < least) {
+    return `the step has texts of ${prompts} prompts; fewer than ${least} give no evidence`;
   }
   if (!('low' in interval)) return interval.absent;
   const whole: Estimate = { value: bound, ...interval };

@@ -2,6 +2,7 @@
 // surely. Fallen is what lies below; what lies above stands; between, it stays what it was; before the first of either
 // it is not known.
 import { count, fields, oneOf, type Shape } from '../../checks/saved.js';
+import { sharedWidth } from './shared-level.js';
 
 /**
  * A figure below this share of its start has fallen: the template regime of RAGEN-2 has lost most of its MI, noise
@@ -31,11 +32,23 @@ export interface Comparison {
   readonly beyondDoubt: boolean;
 }
 
-/** Where a value with its 95% half-widths lies against a threshold that has a standard error of its own. */
-export function compare(value: number, above: number, below: number, threshold: number, error: number): Comparison {
+/**
+ * Where a value with its 95% half-widths lies against a threshold that has a standard error of its own.
+ * @param tests that share the level at which it has fallen
+ */
+export function compare(
+  value: number,
+  above: number,
+  below: number,
+  threshold: number,
+  error: number,
+  tests = 1,
+): Comparison {
   const reach = (half: number, scale: number): number => Math.hypot(half * scale, WIDTH_95 * scale * error);
-  if (value + reach(above, 1) < threshold) {
-    return { state: 'fallen', beyondDoubt: value + reach(above, WIDTH_999 / WIDTH_95) < threshold };
+  const scale = sharedWidth(WIDTH_95, tests) / WIDTH_95;
+  if (value + reach(above, scale) < threshold) {
+    const wide = sharedWidth(WIDTH_999, tests) / WIDTH_95;
+    return { state: 'fallen', beyondDoubt: value + reach(above, wide) < threshold };
   }
   return { state: value - reach(below, 1) > threshold ? 'stands' : 'open', beyondDoubt: false };
 }

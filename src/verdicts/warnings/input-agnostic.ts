@@ -13,8 +13,11 @@ import type { Finding } from '../verdict.js';
 const LEAST_PROMPTS = 8;
 const LEAST_ROWS = 64;
 
-/** Steps in succession that must agree. */
+/** Steps in succession that must agree, … */
 const STEPS = 2;
+
+/** … and one more for each time that so many tests share the level: a chance of one in so many says less then. */
+const TESTS_A_STEP = 20;
 
 /** In standard errors. */
 const BEYOND_DOUBT = 3.29;
@@ -78,30 +81,32 @@ export class InputAgnostic {
 
   /** @param level of the run at the number of prompts at which the step is compared; the step's value is in it */
   look(step: number, levels: StepLevels, level: RunLevel): Finding | undefined {
-    const { whole, prompts, rows, retrievalP } = levels;
+    const { whole, prompts, rows, retrievalP, tests = 1 } = levels;
+    const needed = STEPS + Math.ceil(Math.log(tests) / Math.log(TESTS_A_STEP));
     if (prompts >= LEAST_PROMPTS && rows >= LEAST_ROWS && retrievalP !== null) {
       const reachesZero = whole.low <= 0;
       const { silent, since, before } = this.#state;
       const now: Sums = { steps: 1, mi: whole.value, squares: whole.error ** 2 };
       if (reachesZero && retrievalP > 0.05) {
         this.#state = { ...this.#state, silent: plus(silent, now), since: since ?? step };
-      } else if (silent.steps < STEPS || (!reachesZero && retrievalP <= 0.05)) {
+      } else if (silent.steps < needed || (!reachesZero && retrievalP <= 0.05)) {
         // What one of the two denies ends the streak before the verdict, and both must to end the verdict.
         this.#state = { ...NONE, before: plus(plus(before, silent), now) };
         this.#loss.forget();
       }
     }
     const { silent, since, before, severity } = this.#state;
-    if (silent.steps < STEPS || since === null) return undefined;
-    if (severity !== 'critical') this.#state = { ...this.#state, severity: this.#found(since, level, silent, before) };
+    if (silent.steps < needed || since === null) return undefined;
+    if (severity !== 'critical')
+      this.#state = { ...this.#state, severity: this.#found(since, level, silent, before, tests) };
     return this.#state.severity === null ? undefined : inputAgnostic(since, levels, this.#state.severity);
   }
 
   /**
    * Where the run depends so little on its prompts that single batches do not show it, some that do not are no loss.
    */
-  #found(since: number, level: RunLevel, silent: Sums, before: Sums): State['severity'] {
-    const isLost = level.comparable ? this.#loss.look(since, level) : isLess(silent, before);
+  #found(since: number, level: RunLevel, silent: Sums, before: Sums, tests: number): State['severity'] {
+    const isLost = level.comparable ? this.#loss.look(since, level, tests) : isLess(silent, before);
     if (depends(silent)) return this.#state.severity;
     if (depends(before)) return isLost ? 'critical' : this.#state.severity;
     return 'warning';

@@ -48,7 +48,7 @@ export class MarginFalling {
   }
 
   /** Takes in a step. */
-  add(step: number, { margin, tokens, prompts }: StepLevels): void {
+  add(step: number, { margin, tokens, prompts, tests }: StepLevels): void {
     if (tokens !== null) this.#tokens.add(step, tokens);
     if (margin === null) return;
     const followed = this.#followed;
@@ -58,7 +58,11 @@ export class MarginFalling {
     // A margin scatters with the prompts of its batch far more than the sampling of responses shows.
     const { sigma } = followed.errors;
     const half = WIDTH_95 * Math.hypot(Math.max(margin.error, sigma), level.excessSigma(Math.max(1, prompts)));
-    this.#threshold = advance(this.#threshold, followed.compare(margin.value, { above: half, below: half }), step);
+    this.#threshold = advance(
+      this.#threshold,
+      followed.compare(margin.value, { above: half, below: half }, tests),
+      step,
+    );
   }
 
   /** @returns the warning while the margin has fallen, and not because responses have become shorter alone */

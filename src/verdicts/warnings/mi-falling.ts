@@ -62,12 +62,13 @@ export class MiFalling {
     return this.#state && { ...this.#state };
   }
 
-  /** After the step's values were added, and the start is complete. */
+  /** After the step's values were added, and the start is complete. @param tests that share the budget */
   look(
     mi: RunLevel,
     entropy: RunLevel,
     instrument: Instrument = CROSS_SCORES,
     texts: TextFall | undefined = undefined,
+    tests = 1,
   ): Finding | undefined {
     const look = mi.seen - START_STEPS;
     const floor = HEALTHY_SHARE * mi.start;
@@ -77,7 +78,7 @@ export class MiFalling {
     if (this.#state === null) {
       // The trend must lie after the start, as the step from one to the other is none; or the step by itself be clear.
       if ((look < TREND_STEPS && ofStep === 1) || !holds(entropy)) return undefined;
-      if (trend.pDown > TREND_LEVEL || levelP > BUDGET * lookShare(look)) return undefined;
+      if (trend.pDown > TREND_LEVEL || levelP > (BUDGET / tests) * lookShare(look)) return undefined;
       const highest = mi.recent.reduce((top, entry) => (entry.value >= top.value ? entry : top));
       this.#state = { since: highest.step };
     } else if (mi.recentMean(PRESENT_STEPS) >= floor || !holds(entropy)) {

@@ -41,10 +41,10 @@ export class MiOvershoot {
   }
 
   /** After the step's values were added, and the start is complete. @param prompts that `mi` is of; canTell() them */
-  look(step: number, mi: RunLevel, prompts: number, entropy: RunLevel): Finding | undefined {
+  look(step: number, mi: RunLevel, prompts: number, entropy: RunLevel, tests = 1): Finding | undefined {
     const look = mi.seen - START_STEPS;
     const now = mi.recentMean(PRESENT_STEPS);
-    const chance = BUDGET * lookShare(look);
+    const chance = (BUDGET / tests) * lookShare(look);
     const error = mi.errorOfMean(PRESENT_STEPS);
     if (look >= TREND_STEPS && now > (this.#state.peak?.value ?? mi.start)) {
       const rise = (now - mi.start) / Math.hypot(error, mi.startError);

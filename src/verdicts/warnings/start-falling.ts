@@ -28,10 +28,10 @@ export class StartFalling {
   }
 
   /** After the step's values were added. */
-  look(mi: MiLevels, margin: RunLevel, entropy: RunLevel, instrument: Instrument): Finding | undefined {
+  look(mi: MiLevels, margin: RunLevel, entropy: RunLevel, instrument: Instrument, tests = 1): Finding | undefined {
     const ofMi = mi.fullest;
     if (ofMi === undefined) return undefined;
-    if (this.#state === null) this.#state = this.#found(mi, ofMi, margin, entropy);
+    if (this.#state === null) this.#state = this.#found(mi, ofMi, margin, entropy, tests);
     if (this.#state === null) return undefined;
     const level = this.#state.figure === 'mi' ? ofMi : margin;
     const now = level.recentMean(PRESENT_STEPS);
@@ -45,12 +45,12 @@ export class StartFalling {
     this.#state = null;
   }
 
-  #found(mi: MiLevels, ofMi: RunLevel, margin: RunLevel, entropy: RunLevel): StartFallingJson {
+  #found(mi: MiLevels, ofMi: RunLevel, margin: RunLevel, entropy: RunLevel, tests: number): StartFallingJson {
     if (mi.steps < START_STEPS || mi.steps > START_WINDOW || ofMi.fallsFromStart) return null;
     // Where entropy falls as well, I(X;Z) may have to.
     const [first] = entropy.first as readonly [number];
     if (entropy.recentMean(PRESENT_STEPS) < HEALTHY_SHARE * first) return null;
-    const figure = fallsFromStart(ofMi) ? 'mi' : fallsFromStart(margin) ? 'margin' : null;
+    const figure = fallsFromStart(ofMi, tests) ? 'mi' : fallsFromStart(margin, tests) ? 'margin' : null;
     if (figure === null) return null;
     for (const { level } of mi.all) level.noteFallFromStart();
     margin.noteFallFromStart();

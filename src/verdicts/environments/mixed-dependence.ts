@@ -1,0 +1,166 @@
+// A run whose batches mix environments: the level of the run as a whole, and each environment of four prompts or more, by
+// the same rules at a level that they share.
+import {
+  count,
+  either,
+  fields,
+  list,
+  nullable,
+  number,
+  oneOf,
+  record,
+  type Shaped,
+  shape,
+  text,
+} from '../../checks/saved.js';
+import { VERDICT_EXPLANATIONS } from '../explanations.js';
+import type { RegimeReading } from '../judgement.js';
+import type { Instrument } from '../levels/instrument.js';
+import { type RunLevel, START_STEPS } from '../levels/run-level.js';
+import { LEAST_PROMPTS, type StepLevels } from '../levels/step-levels.js';
+import { type DependenceStep, PromptDependence, promptDependenceFields } from '../prompt-dependence.js';
+import type { Regimes } from '../regimes.js';
+import type { Finding, VerdictKind } from '../verdict.js';
+import { type EnvironmentStep, environmentStep } from './environment-step.js';
+import { environmentFindings } from './environment-verdicts.js';
+import { PooledLevel, pooledLevelShape } from './pooled-level.js';
+
+/** So many environments are judged by themselves: those that come first in a run. */
+const MOST_JUDGED = 64;
+
+/** Posterior probability of having lost half from which a verdict on the run names an environment. */
+const NAMED_FROM = 0.95;
+
+const findingShape = fields({
+  kind: shape<VerdictKind>('a kind of verdict', (value) => Object.hasOwn(VERDICT_EXPLANATIONS, String(value))),
+  severity: oneOf('info', 'warning', 'critical'),
+  since: count,
+  evidence: record(either((value) => typeof value === 'string', text, nullable(number))),
+  advice: text,
+  sentence: text,
+});
+/** What was found last: it goes on over steps that an environment is not in. */
+const saidShape = list(findingShape);
+
+export const mixedDependenceShape = fields({
+  steps: count,
+  pooled: fields({ ...promptDependenceFields, level: pooledLevelShape, said: saidShape }),
+  each: list(fields({ name: text, ...promptDependenceFields, said: saidShape }), MOST_JUDGED),
+});
+export type MixedDependenceJson = Shaped<typeof mixedDependenceShape>;
+
+interface Judged {
+  readonly dependence: PromptDependence;
+  said: readonly Finding[];
+}
+
+/** An environment of a step, with its figures or why there are none. */
+export interface NamedLevels {
+  readonly name: string;
+  readonly levels: StepLevels | string;
+}
+
+export class MixedDependence {
+  #steps: number;
+  readonly #level: PooledLevel;
+  readonly #pooled: Judged;
+  readonly #each: Map<string, Judged>;
+
+  constructor(saved?: MixedDependenceJson) {
+    this.#steps = saved?.steps ?? 0;
+    this.#level = new PooledLevel(saved?.pooled.level);
+    this.#pooled = { dependence: new PromptDependence(saved?.pooled), said: saved?.pooled.said ?? [] };
+    this.#each = new Map(
+      (saved?.each ?? []).map(({ name, said, ...dependence }) => [
+        name,
+        { dependence: new PromptDependence(dependence), said },
+      ]),
+    );
+  }
+
+  toJSON(): MixedDependenceJson {
+    const saidOf = ({ said }: Judged) => said.map((finding) => ({ ...finding, evidence: { ...finding.evidence } }));
+    return {
+      steps: this.#steps,
+      pooled: { ...this.#pooled.dependence.toJSON(), level: this.#level.toJSON(), said: saidOf(this.#pooled) },
+      each: [...this.#each].map(([name, one]) => ({ name, ...one.dependence.toJSON(), said: saidOf(one) })),
+    };
+  }
+
+  /** Of the run as a whole. */
+  get regimes(): Regimes {
+    return this.#pooled.dependence.regimes;
+  }
+
+  /** Steps with figures of an environment. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  get isStarting(): boolean {
+    return this.#steps < START_STEPS;
+  }
+
+  /** An environment that was all of the run before. */
+  join(name: string, before: PromptDependence): void {
+    this.#each.set(name, { dependence: new PromptDependence(before.toJSON()), said: [] });
+  }
+
+  /**
+   * @param environments all of the step
+   * @param success of the run's steps so far
+   * @returns undefined where no environment has figures
+   */
+  read(step: number, environments: readonly NamedLevels[], success: RunLevel): DependenceStep | undefined {
+    const known = environments.flatMap(({ name, levels }) => (typeof levels === 'string' ? [] : [{ name, levels }]));
+    const [first] = known;
+    if (first === undefined) return undefined;
+    this.#steps++;
+    const { instrument } = first.levels;
+    const judged = new Set<VerdictKind>();
+    const present = known.filter(({ name, levels }) => this.#isJudged(name, levels));
+    const tests = this.#each.size + 1;
+    const take = (one: Judged, at: number, levels: StepLevels): DependenceStep => {
+      const found = one.dependence.read(at, { ...levels, tests }, success);
+      for (const kind of found.judged) judged.add(kind);
+      one.said = found.findings;
+      return found;
+    };
+    for (const { name, levels } of present) take(this.#each.get(name) as Judged, step, levels);
+
+    const figures = new Map(known.map(({ name, levels }) => [name, environmentStep(levels)]));
+    const reading = this.#readPooled(step, figures, instrument, take);
+    const findings = environmentFindings({
+      pooled: this.#pooled.said,
+      each: new Map([...this.#each].map(([name, { said }]) => [name, said])),
+      halved: this.#level.halved(NAMED_FROM),
+      total: environments.length,
+    });
+    return { reading, findings, judged: [...judged] };
+  }
+
+  /** Whether an environment is judged by itself; of four prompts or more one is from its first step on. */
+  #isJudged(name: string, { prompts }: StepLevels): boolean {
+    if (prompts < LEAST_PROMPTS) return false;
+    if (!this.#each.has(name) && this.#each.size < MOST_JUDGED) {
+      this.#each.set(name, { dependence: new PromptDependence(), said: [] });
+    }
+    return this.#each.has(name);
+  }
+
+  #readPooled(
+    step: number,
+    figures: ReadonlyMap<string, EnvironmentStep>,
+    instrument: Instrument,
+    take: (one: Judged, step: number, levels: StepLevels) => DependenceStep,
+  ): RegimeReading {
+    const { regimes } = this.#pooled.dependence;
+    const steps = this.#level.add(step, figures, instrument);
+    let reading: RegimeReading | undefined;
+    for (const { step: at, levels } of steps) {
+      reading = typeof levels === 'string' ? regimes.unread(at, levels) : take(this.#pooled, at, levels).reading;
+    }
+    const sentence = `Undecided: step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
+    return reading ?? { regime: null, since: step, mi: null, entropy: null, sentence };
+  }
+}
