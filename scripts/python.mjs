@@ -3,7 +3,8 @@
 //   node scripts/python.mjs [--out FOLDER]      default: build/python
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
 import { check, root } from './stage.mjs';
@@ -17,18 +18,26 @@ check(existsSync(command) && addon !== undefined, 'there is no dist/ or no addon
 const engine = join(root, 'build', 'python-engine');
 rmSync(engine, { recursive: true, force: true });
 
-// Packages of the registry go into the file; what a user may add (S3's client) stays outside.
 const { peerDependencies, name, version, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-const bundle = await rolldown({
-  input: command,
-  platform: 'node',
-  external: Object.keys(peerDependencies),
-  logLevel: 'warn',
-});
-const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, comments: { legal: true } });
-await bundle.close();
-mkdirSync(join(engine, 'dist', 'cli'), { recursive: true });
-for (const { fileName, code } of output) writeFileSync(join(engine, 'dist', 'cli', fileName), code);
+
+// Packages of the registry go into the files; what a user may add (S3's client) stays outside. A thread's module is a
+// file of its own.
+for (const input of ['cli/main.js', 'logs/rollouts/json-lines/parse-worker.js']) {
+  await bundled(join(root, 'dist', input), join(engine, 'dist', input), 'esm');
+}
+// The page and the charts are files already.
+mkdirSync(join(engine, 'dist', 'report'), { recursive: true });
+for (const file of ['page.html', 'draw-figure.js']) {
+  cpSync(join(root, 'dist', 'report', file), join(engine, 'dist', 'report', file));
+}
+// What is loaded by a `require` that is made by hand stays outside of the files: it stands where that looks.
+const code = readFileSync(join(engine, 'dist', 'cli', 'main.js'), 'utf8');
+for (const [, needed] of code.matchAll(/createRequire\([^)]*\)\(['"]([^'"]+)['"]\)/g)) {
+  const folder = join(engine, 'node_modules', needed);
+  await bundled(createRequire(import.meta.url).resolve(needed), join(folder, 'index.js'), 'cjs');
+  cpSync(join(root, 'node_modules', needed, 'LICENSE'), join(folder, 'LICENSE'));
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify({ name: needed, type: 'commonjs' })}\n`);
+}
 const described = { name, version, license, private: true, type: 'module' };
 writeFileSync(join(engine, 'package.json'), `${JSON.stringify(described, null, 2)}\n`);
 cpSync(join(root, 'engines'), join(engine, 'engines'), { recursive: true });
@@ -46,3 +55,14 @@ for (const file of ['collapsar.node', 'collapsar_cuda.so']) {
 const python = process.env.PYTHON ?? 'python3';
 const { status } = spawnSync(python, [join(root, 'python', 'wheel.py'), engine, resolve(out)], { stdio: 'inherit' });
 check(status === 0, `${python} could not make the wheel: it needs Python 3.11 or later (PYTHON names another)`);
+
+/** One file of a module and all that it imports. */
+async function bundled(input, file, format) {
+  const external = Object.keys(peerDependencies);
+  const bundle = await rolldown({ input, platform: 'node', external, logLevel: 'warn' });
+  const { output } = await bundle.generate({ format, codeSplitting: false, comments: { legal: true } });
+  await bundle.close();
+  check(output.length === 1, `${input} became ${output.length} files, expected one`);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, output[0].code);
+}

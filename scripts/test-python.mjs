@@ -1,9 +1,19 @@
 // The Python package: linted, tested against the sidecar of dist/, and its wheel in an empty environment. What is not
 // here (a Python, numpy, torch, TRL, ruff) is skipped by name. PYTHON names the interpreter to use.
-import { mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { check, root, run, skip, start, versionOf } from './stage.mjs';
+import { runWheelCommands } from './wheel-commands.mjs';
 
 const python = process.env.PYTHON ?? 'python3';
 const has = async (module) => (await start(python, ['-c', `import ${module}`], { quiet: true })).status === 0;
@@ -26,12 +36,12 @@ if (versionOf(python) === null || !(await has('numpy, pytest'))) {
   await wheel();
 }
 
-/** Installed without numpy's wheel being fetched: the environment sees the packages of this Python, itself one or not. */
+/** Installed without an index: numpy is this Python's, and nothing else of it is seen. */
 async function wheel() {
   const work = realpathSync(mkdtempSync(join(tmpdir(), 'collapsar-wheel-')));
   try {
     await run(process.execPath, [join(root, 'scripts', 'python.mjs'), '--out', work]);
-    const [file] = readdirSync(work);
+    const [file] = readdirSync(work).filter((name) => name.endsWith('.whl'));
     await run(python, ['-m', 'venv', join(work, 'env')]);
     const installed = join(work, 'env', 'bin', 'python');
     const numpy = (
@@ -39,7 +49,13 @@ async function wheel() {
     ).output.trim();
     const own = (await start(installed, ['-c', 'import site; print(site.getsitepackages()[0])'], { quiet: true }))
       .output;
-    writeFileSync(join(own.trim(), 'numpy-of-elsewhere.pth'), `${dirname(numpy)}\n`);
+    const needed = join(work, 'needed');
+    mkdirSync(needed);
+    for (const name of ['numpy', 'numpy.libs']) {
+      const source = join(dirname(numpy), name);
+      if (existsSync(source)) symlinkSync(source, join(needed, name));
+    }
+    writeFileSync(join(own.trim(), 'numpy-of-elsewhere.pth'), `${needed}\n`);
     const begun = performance.now();
     await run(installed, ['-m', 'pip', 'install', '--quiet', '--no-index', '--no-deps', join(work, file)], {
       cwd: work,
@@ -48,6 +64,12 @@ async function wheel() {
     console.log(`installed in ${seconds.toFixed(1)} s`);
     check(seconds < 20, 'an install takes 20 s or more');
     await run(installed, ['-c', 'import collapsar; collapsar.doctor()'], { cwd: work });
+    const bin = dirname(installed);
+    const PATH = [dirname(process.execPath), bin, '/usr/bin', '/bin'].join(delimiter);
+    const empty = join(work, 'empty');
+    mkdirSync(empty);
+    const nothing = Object.fromEntries(Object.keys(process.env).map((name) => [name, undefined]));
+    await runWheelCommands(join(bin, 'collapsar'), empty, { ...nothing, PATH, HOME: empty, LANG: 'C.UTF-8' });
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

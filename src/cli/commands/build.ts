@@ -1,6 +1,7 @@
 // `collapsar build`: scripts/build-addon.mjs, which compiles the addon in the package's own folder.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../checks/package-root.js';
 import { EXIT } from '../output/exit-codes.js';
@@ -14,9 +15,18 @@ export interface BuildFlags {
 /** @returns exit status: 0 when there is an addon that loads */
 export async function buildCommand(
   { cuda, with: tool }: BuildFlags,
-  { out, environment, signal }: Streams,
+  { out, err, environment, signal }: Streams,
 ): Promise<number> {
-  const child = spawn(process.execPath, [join(packageRoot, 'scripts', 'build-addon.mjs')], {
+  const script = join(packageRoot, 'scripts', 'build-addon.mjs');
+  if (!existsSync(script)) {
+    // Python's wheel.
+    await err.write(
+      `error: there are no sources at ${packageRoot} to compile: install a package that was made for this platform, or ` +
+        'make one in the clone (npm ci && npm run python)\n',
+    );
+    return EXIT.failures;
+  }
+  const child = spawn(process.execPath, [script], {
     env: {
       ...environment,
       ...(cuda !== undefined && { COLLAPSAR_CUDA: cuda }),
