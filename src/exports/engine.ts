@@ -16,9 +16,11 @@ export type {
   SampledPairs,
 } from '../engine/operations/infer-pairs.js';
 export type {
+  AmongInference,
   Figure,
   FigureInference,
   InferenceOptions,
+  OverPrompts,
   StepInference,
   SubsetInference,
 } from '../engine/operations/infer-step.js';

@@ -1,5 +1,6 @@
 // What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
 import { is } from '../checks/options.js';
+import type { OverPrompts } from '../engine/operations/infer-step.js';
 import type { PromptMatrices } from '../engine/operations/prompt-matrices.js';
 import type { EnvironmentFigures } from './environments/environment-figures.js';
 
@@ -34,6 +35,8 @@ export interface Certainty {
   readonly population: Interval;
   /** Permutation p-value against "Z ignores X", or the reason why there is none. */
   readonly pValue: number | { readonly absent: string };
+  /** What steps are compared by: only of `mi_seq_estimate` and `mi_seq_at_<k>`, with at least three different prompts. */
+  readonly overPrompts?: OverPrompts;
 }
 
 /** One value a row that the metrics are means over. */

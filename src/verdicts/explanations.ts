@@ -65,6 +65,16 @@ export const VERDICT_EXPLANATIONS = {
     rule: 'I(X;Z) rose credibly above its start and fell credibly from its peak to below it, while H(Z|X) holds',
     advice: 'Keep the checkpoint of the peak, compute metrics more often.',
   },
+  dependence_lower: {
+    severity: 'info or warning',
+    definition: 'These prompts are told apart less than before, beyond doubt, by the share that is said.',
+    rule:
+      'the latest 2 to 16 values of I(X;Z) lie below what is left when a tenth of the dependence is lost (p ≤ 0.00005); a ' +
+      'warning where a quarter is',
+    advice:
+      'Look first whether the prompts have become more alike; where they have not, look at the reward variance, filter more ' +
+      'strictly, and keep a checkpoint from before.',
+  },
   prompts_too_easy: {
     severity: 'info',
     definition: 'For most prompts all rollouts succeed, so that their rewards do not vary.',

@@ -8,6 +8,7 @@ import type { StepLevels } from './levels/step-levels.js';
 import { Regimes, regimesShape } from './regimes.js';
 import { levelBelow } from './statistics/present-level.js';
 import type { Finding, VerdictKind } from './verdict.js';
+import { DependenceLower, dependenceLowerShape } from './warnings/dependence-lower.js';
 import { entropyGaming } from './warnings/entropy-gaming.js';
 import { InputAgnostic, inputAgnosticShape } from './warnings/input-agnostic.js';
 import { MarginFalling, marginFallingShape } from './warnings/margin-falling.js';
@@ -22,6 +23,7 @@ export const promptDependenceFields = {
   marginFalling: marginFallingShape,
   miFalling: miFallingShape,
   miOvershoot: miOvershootShape,
+  dependenceLower: dependenceLowerShape,
 };
 const promptDependenceShape = fields(promptDependenceFields);
 export type PromptDependenceJson = Shaped<typeof promptDependenceShape>;
@@ -47,6 +49,7 @@ export class PromptDependence {
   readonly #marginFalling: MarginFalling;
   readonly #miFalling: MiFalling;
   readonly #miOvershoot: MiOvershoot;
+  readonly #dependenceLower: DependenceLower;
 
   constructor(saved?: PromptDependenceJson) {
     this.regimes = new Regimes(saved?.regimes);
@@ -55,6 +58,7 @@ export class PromptDependence {
     this.#marginFalling = new MarginFalling(saved?.marginFalling);
     this.#miFalling = new MiFalling(saved?.miFalling);
     this.#miOvershoot = new MiOvershoot(saved?.miOvershoot);
+    this.#dependenceLower = new DependenceLower(saved?.dependenceLower);
   }
 
   toJSON(): PromptDependenceJson {
@@ -65,6 +69,7 @@ export class PromptDependence {
       marginFalling: this.#marginFalling.toJSON(),
       miFalling: this.#miFalling.toJSON(),
       miOvershoot: this.#miOvershoot.toJSON(),
+      dependenceLower: this.#dependenceLower.toJSON(),
     };
   }
 
@@ -111,6 +116,8 @@ export class PromptDependence {
         }
       }
     }
+    const lower = this.#dependenceLower.look(step, levels, entropy);
+    if (lower !== null) say('dependence_lower', lower.finding);
     // What siblings do not share measures variety, but is not an entropy: it has a ceiling.
     if (compared.comparison !== null && instrument.entropy === 'H(Z|X)') {
       say('entropy_gaming', entropyGaming(level, entropy, success));

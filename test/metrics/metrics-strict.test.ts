@@ -300,7 +300,12 @@ describe('strict profile', () => {
     const [one, two, nine] = await Promise.all([step(1), step(2), step(9)].map((s) => crossScoreMetrics(engine, s)));
     if (!one || !two || !nine) throw new Error('unreachable');
     const among = (m: StepMetrics) => keys(m).filter((key) => key.startsWith('mi_seq_at_'));
-    expect([one, two, nine].map(among)).toEqual([[], ['mi_seq_at_2'], ['mi_seq_at_2', 'mi_seq_at_4', 'mi_seq_at_8']]);
+    const withErrors = (key: string) => [key, `${key}_standard_error`];
+    expect([one, two, nine].map(among)).toEqual([
+      [],
+      withErrors('mi_seq_at_2'),
+      ['mi_seq_at_2', 'mi_seq_at_4', 'mi_seq_at_8'].flatMap(withErrors),
+    ]);
     const others = (m: StepMetrics) => keys(m).filter((key) => !key.startsWith('mi_seq_at_'));
     expect(others(one)).toEqual(others(nine));
     expect(others(two)).toEqual(others(nine));

@@ -61,6 +61,7 @@ void inferMargin(const InferenceInput& input, const StepColumns& columns, const 
 
 Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool, JobControl& control) {
   for (FigureInference& figure : out.figures) figure = {kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN, kNaN};
+  out.overPrompts = {kNaN, kNaN};
   out.among.clear();
   out.margin = {kNaN, kNaN, kNaN, kNaN};
   out.marginRows = 0;
@@ -95,11 +96,13 @@ Outcome inferStep(const InferenceInput& input, Inference& out, ThreadPool& pool,
     result.populationError = population.error;
     result.pValue = pValues[f];
   }
+  out.overPrompts = sums.overPrompts.all;
   const AmongIntervals among(columns, sums, out.calibrated);
   for (int size = 0; size < subsets.sizes; size++) {
     const double estimate = meanOf(sums.among[size]);
     const Interval batch = among.of(size, estimate);
-    out.among.push_back({estimate, batch.low, batch.high, batch.error});
+    const OverPrompts& overPrompts = sums.overPrompts.among[static_cast<std::size_t>(size)];
+    out.among.push_back({{estimate, batch.low, batch.high, batch.error}, overPrompts});
   }
   if (subsets.sizes > 0) inferMargin(input, columns, sums, out);
   return Outcome::Done;

@@ -39,6 +39,16 @@ struct SubsetInference {
   double batchLow, batchHigh, batchError;  // 95%; NaN where it cannot be given
 };
 
+// Over different prompts, each counted once (prompt_jackknife.h).
+struct OverPrompts {
+  double estimate;
+  double error;  // the jackknife's; NaN where fewer than three prompts are, or rows of one alone
+};
+
+struct AmongInference : SubsetInference {
+  OverPrompts overPrompts;
+};
+
 struct InferenceInput {
   const double* scores;  // dense [rows, columns] sums S, all rows used and finite in matched and marginal
   std::int64_t rows, columns;
@@ -53,9 +63,10 @@ struct InferenceInput {
 
 struct Inference {
   FigureInference figures[kFigures];
-  std::vector<SubsetInference> among;  // entry i: information among 2^(i + 1) distinct prompts, as far as there are
-  SubsetInference margin;              // own score - mean of those under the other distinct prompts; NaN without rows
-  std::int64_t marginRows;             // the rows that it is the mean of: impossible under no other prompt
+  OverPrompts overPrompts;            // the information among all distinct prompts
+  std::vector<AmongInference> among;  // entry i: information among 2^(i + 1) distinct prompts, as far as there are
+  SubsetInference margin;             // own score - mean of those under the other distinct prompts; NaN without rows
+  std::int64_t marginRows;            // the rows that it is the mean of: impossible under no other prompt
   bool withinVariance;  // false: a prompt has one row only, so the batch intervals hold between-prompt variance as well
   bool calibrated;      // false: rows do not look sampled from the scored distributions; intervals use no posterior
 };

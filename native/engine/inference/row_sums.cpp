@@ -356,10 +356,12 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
   std::vector<std::unique_ptr<LabelValues>> scratch;
   std::vector<std::unique_ptr<RowAdder>> adders;
   std::vector<std::unique_ptr<SubsetValues>> subsetValues;
+  std::vector<std::unique_ptr<PromptJackknife>> jackknives;
   for (int worker = 0; worker < pool.threads(); worker++) {
     scratch.push_back(std::make_unique<LabelValues>(input, columns));
     adders.push_back(std::make_unique<RowAdder>(input, columns));
     subsetValues.push_back(std::make_unique<SubsetValues>(input, subsets));
+    jackknives.push_back(std::make_unique<PromptJackknife>(input, columns, subsets));
   }
 
   const Outcome outcome = pool.run(blocks, control, [&](std::int64_t block, int worker) {
@@ -377,6 +379,7 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
       ofSubsets.compute(r, row.terms(), row.highest);
       out.margins[r] = ofSubsets.margin;
       for (int i = 0; i < subsets.sizes; i++) out.among[i][r] = ofSubsets.at[i];
+      jackknives[worker]->add(r, row.terms(), row.highest, ofSubsets.at);
       if (!out.looTerms.empty()) {
         out.looTerms[r] = row.loo;
         std::copy_n(row.topColumns(), row.topColumnCount(), out.topColumns.begin() + r * kTopColumns);
@@ -390,6 +393,8 @@ Outcome sumRows(const InferenceInput& input, const StepColumns& columns, const P
   });
   if (outcome == Outcome::Cancelled || control.cancelled.load(std::memory_order_relaxed)) return Outcome::Cancelled;
 
+  for (std::size_t worker = 1; worker < jackknives.size(); worker++) jackknives[0]->merge(*jackknives[worker]);
+  out.overPrompts = jackknives[0]->figures();
   for (const RowSums& part : parts) {
     addTo(out.weight, part.weight);
     addTo(out.squaredWeight, part.squaredWeight);

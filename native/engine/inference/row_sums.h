@@ -2,6 +2,7 @@
 #pragma once
 
 #include "label_values.h"
+#include "prompt_jackknife.h"
 #include "prompt_subsets.h"
 #include "step_sums.h"
 
@@ -10,6 +11,7 @@ namespace collapsar {
 struct RowSums : StepSums {
   std::vector<double> margins;             // [rows]: SubsetValues::margin
   std::vector<std::vector<double>> among;  // [sizes], [rows]: SubsetValues::at
+  PromptFigures overPrompts;
   // For permutations, where scores are few enough (InferenceInput::mostTabled): [rows, columns], the leave-one-out
   // value under each label, and LabelValues::level.
   std::vector<double> looValues;

@@ -38,7 +38,14 @@ class InferStepJob : public Job {
     numbers.push_back(static_cast<double>(input.rows));
     add(inference.margin);
     numbers.push_back(static_cast<double>(inference.marginRows));
-    for (const SubsetInference& among : inference.among) add(among);
+    const auto addOverPrompts = [&numbers](const OverPrompts& of) {
+      numbers.insert(numbers.end(), {of.estimate, of.error});
+    };
+    addOverPrompts(inference.overPrompts);
+    for (const AmongInference& among : inference.among) {
+      add(among);
+      addOverPrompts(among.overPrompts);
+    }
     return numbersOf(env, numbers);
   }
 

@@ -66,7 +66,14 @@ const metricsShape: Shape<StepMetrics> = fields({
   logged: numbers,
   absent: record(text),
   notes: list(text),
-  certainty: record(fields({ batch: intervalShape, population: intervalShape, pValue: pValueShape })),
+  certainty: record(
+    fields({
+      batch: intervalShape,
+      population: intervalShape,
+      pValue: pValueShape,
+      overPrompts: optional(fields({ estimate: anyNumber, error: anyNumber })),
+    }),
+  ),
   rows: fields({
     total: anyNumber,
     used: anyNumber,

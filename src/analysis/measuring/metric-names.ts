@@ -3,7 +3,7 @@ import { filterGroups } from '../../filter/filter-groups.js';
 import { batchKeys, CERTAINTY_KEYS } from '../../metrics/figures/certainty.js';
 import { RAGEN_KEYS } from '../../metrics/figures/ragen.js';
 import { STRICT_KEYS } from '../../metrics/figures/strict.js';
-import { ALL_AMONG_KEYS } from '../../metrics/figures/subset-figures.js';
+import { ALL_AMONG_ERROR_KEYS, ALL_AMONG_KEYS } from '../../metrics/figures/subset-figures.js';
 import type { Profile, SampleLabel } from '../../metrics/step-metrics.js';
 import { TEXT_KEYS, TEXT_PREFIX } from '../../metrics/text-metrics.js';
 import { RECORD_PARTS } from '../step-report.js';
@@ -26,6 +26,7 @@ const ABOUT_ROWS = [
 const STRICT_STEP_KEYS = [
   ...STRICT_KEYS,
   ...ALL_AMONG_KEYS,
+  ...ALL_AMONG_ERROR_KEYS,
   ...CERTAINTY_KEYS,
   ...['mi_seq_margin', ...ALL_AMONG_KEYS].flatMap(batchKeys),
   ...ABOUT_SAMPLE,

@@ -126,7 +126,9 @@ const SYMBOLS =
 function metricOf(name: string): MetricExplanation | undefined {
   const ofKey = (key: string) =>
     METRICS.find(
-      ({ keys }) => keys.includes(key) || keys.includes(key.replace(/@\d+$/, '@k').replace(/_at_\d+$/, '_at_<k>')),
+      ({ keys }) =>
+        keys.includes(key) ||
+        keys.includes(key.replace(/@\d+$/, '@k').replace(/_at_\d+(?=$|_standard_error$)/, '_at_<k>')),
     );
   const [, key = '', companion] = COMPANION.exec(name) ?? [];
   return ofKey(name) ?? (ofKey(key) === undefined && key !== '<key>' ? undefined : ofKey(`<key>_${companion}`));

@@ -23,7 +23,7 @@ const DERIVED_NAMES =
   'Of mi_seq_at_<k> (k = 2, 4, 8, …) and mi_seq_margin, there are _batch_low and _batch_high.';
 
 /** One for each number of prompts, k = 2, 4, 8, … */
-const AMONG = /^(mi_seq_at_)\d+$/;
+const AMONG = /^(mi_seq_at_)\d+(?=$|_standard_error$)/;
 
 /** @param none what has none of the names, in words */
 export function unmatchedList(choice: MetricChoice, none: string): string {

@@ -41,6 +41,21 @@ export interface SubsetInference {
   batchError: number;
 }
 
+/**
+ * A figure over different prompts, each counted once (of information among two: each pair of them), with its standard
+ * error over prompts by the jackknife. NaN under three prompts.
+ */
+export interface OverPrompts {
+  readonly estimate: number;
+  readonly error: number;
+}
+
+/** Information among so many distinct prompts. */
+export interface AmongInference extends SubsetInference {
+  prompts: number;
+  overPrompts: OverPrompts;
+}
+
 /** Intervals and p-values of one step’s figures. */
 export interface StepInference {
   rows: number;
@@ -50,7 +65,9 @@ export interface StepInference {
    * of exp S over it and others drawn without replacement, nats. Exact for 2 and for all; between, draws that `seed`
    * decides.
    */
-  among: readonly (SubsetInference & { prompts: number })[];
+  among: readonly AmongInference[];
+  /** The information among all distinct prompts, nats. */
+  overPrompts: OverPrompts;
   /**
    * Mean over rows of S under the own prompt − mean of S under the other distinct ones, nats. `rows`: those that no
    * other prompt gives −infinity, which are left out; NaN where none is.
@@ -116,9 +133,13 @@ export function inferenceFrom(numbers: Float64Array): StepInference {
   });
   const rows = next();
   const margin = { ...subset(), rows: next() };
-  const among: StepInference['among'][number][] = [];
-  for (let prompts = 2; at < numbers.length; prompts *= 2) among.push({ prompts, ...subset() });
-  return { rows, figures, among, margin, withinVariance, calibrated };
+  const ofPrompts = (): OverPrompts => ({ estimate: next(), error: next() });
+  const overPrompts = ofPrompts();
+  const among: AmongInference[] = [];
+  for (let prompts = 2; at < numbers.length; prompts *= 2) {
+    among.push({ prompts, ...subset(), overPrompts: ofPrompts() });
+  }
+  return { rows, figures, among, overPrompts, margin, withinVariance, calibrated };
 }
 
 /** Engine.inferStep() */

@@ -7,7 +7,7 @@ import type { MarginalSpread, StepSpread } from '../step-metrics.js';
 import { exactChanceLevel } from './chance.js';
 import { isSaturated, mostInformation } from './saturation.js';
 import { stepSpread } from './step-spread.js';
-import { MARGIN_KEYS } from './subset-figures.js';
+import { MARGIN_KEYS, PROMPT_ERROR_KEY } from './subset-figures.js';
 
 /**
  * Smallest spread of marginals, in nats per token, that a z-score is measured against (repair 3). Below it the spread
@@ -138,6 +138,7 @@ export function strictAverages({ excess, floor }: StepSpread, average: MarginalS
 export const STRICT_KEYS: readonly string[] = [
   'mi_estimate',
   'mi_seq_estimate',
+  PROMPT_ERROR_KEY,
   'mi_seq_loo_estimate',
   'mi_per_token',
   ...MARGIN_KEYS,

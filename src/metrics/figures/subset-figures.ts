@@ -1,6 +1,11 @@
 // Figures of a step that can be compared between batches of different numbers of prompts (docs/reference/metrics.md,
 // `mi_seq_at_<k>` and `mi_seq_margin`): what the engine found -> values, intervals and reasons under their keys.
-import type { StepInference, SubsetInference } from '../../engine/operations/infer-step.js';
+import type {
+  AmongInference,
+  OverPrompts,
+  StepInference,
+  SubsetInference,
+} from '../../engine/operations/infer-step.js';
 import type { Certainty } from '../step-metrics.js';
 import { interval } from './certainty.js';
 
@@ -10,23 +15,38 @@ function amongKey(prompts: number): string {
   return `mi_seq_at_${prompts}`;
 }
 
-/** Keys of a step with that number of distinct prompts. */
-export function amongKeys(distinct: number): string[] {
-  const keys: string[] = [];
-  for (let prompts = 2; prompts <= distinct; prompts *= 2) keys.push(amongKey(prompts));
-  return keys;
+/** Standard error over prompts of I(X;Z); those of the figures among fewer prompts end alike. */
+export const PROMPT_ERROR_KEY = 'mi_seq_standard_error';
+
+function amongErrorKey(prompts: number): string {
+  return `${amongKey(prompts)}_standard_error`;
 }
 
-/** Keys for as many columns as a tensor can have. */
-export const ALL_AMONG_KEYS: readonly string[] = amongKeys(2 ** 30);
+/** Keys of a step with that number of distinct prompts. */
+export function amongKeys(distinct: number): string[] {
+  return sizes(distinct).flatMap((prompts) => [amongKey(prompts), amongErrorKey(prompts)]);
+}
+
+function sizes(distinct: number): number[] {
+  const found: number[] = [];
+  for (let prompts = 2; prompts <= distinct; prompts *= 2) found.push(prompts);
+  return found;
+}
+
+/** For as many columns as a tensor can have: figures, which have intervals, and their standard errors. */
+const MOST_PROMPTS = 2 ** 30;
+export const ALL_AMONG_KEYS: readonly string[] = sizes(MOST_PROMPTS).map(amongKey);
+export const ALL_AMONG_ERROR_KEYS: readonly string[] = sizes(MOST_PROMPTS).map(amongErrorKey);
 
 const POPULATION = 'is given for these very prompts: how it would vary with other prompts is not estimated';
+const TOO_FEW_PROMPTS = 'too few different prompts with rows: at least three are needed';
 const P_VALUE = 'has no permutations of its own: see the p-value of mi_seq_estimate';
 
 interface SubsetFigures {
   readonly values: Record<string, number>;
   readonly absent: Record<string, string>;
   readonly certainty: Record<string, Certainty>;
+  readonly overPrompts: Record<string, OverPrompts>;
   readonly notes: string[];
 }
 
@@ -36,7 +56,7 @@ interface SubsetFigures {
  * @param widening √(rows drawn / Kish's effective number of them)
  */
 export function subsetFigures(rowsAsDrawn: StepInference, rowsOnce: StepInference, widening: number): SubsetFigures {
-  const figures: SubsetFigures = { values: {}, absent: {}, certainty: {}, notes: [] };
+  const figures: SubsetFigures = { values: {}, absent: {}, certainty: {}, overPrompts: {}, notes: [] };
   const add = (key: string, { estimate: value }: SubsetInference, once: SubsetInference, most: number): void => {
     figures.values[key] = value;
     const place = { value, from: once.estimate, to: value, widening, least: Number.NEGATIVE_INFINITY, most };
@@ -47,10 +67,22 @@ export function subsetFigures(rowsAsDrawn: StepInference, rowsOnce: StepInferenc
       pValue: { absent: P_VALUE },
     };
   };
+  const addOverPrompts = (key: string, errorKey: string, { estimate, error: once }: OverPrompts): void => {
+    const error = widening * once;
+    if (!Number.isFinite(error)) {
+      figures.absent[errorKey] = TOO_FEW_PROMPTS;
+      return;
+    }
+    figures.values[errorKey] = error;
+    figures.overPrompts[key] = { estimate, error };
+  };
   rowsAsDrawn.among.forEach((among, at) => {
     const { prompts, estimate } = among;
-    add(amongKey(prompts), among, rowsOnce.among[at] as SubsetInference, Math.max(estimate, Math.log(prompts)));
+    const once = rowsOnce.among[at] as AmongInference;
+    add(amongKey(prompts), among, once, Math.max(estimate, Math.log(prompts)));
+    addOverPrompts(amongKey(prompts), amongErrorKey(prompts), once.overPrompts);
   });
+  addOverPrompts('mi_seq_estimate', PROMPT_ERROR_KEY, rowsOnce.overPrompts);
   addMargin(rowsAsDrawn, rowsOnce, figures, add);
   return figures;
 }

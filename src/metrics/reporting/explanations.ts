@@ -47,6 +47,15 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
     advice: 'Compare steps of different numbers of prompts at the same k: their mi_seq_estimate has different bounds.',
   },
   {
+    keys: ['mi_seq_standard_error', 'mi_seq_at_<k>_standard_error'],
+    definition:
+      'How much MI varies with the prompts of the batch: its standard error over prompts, in nats a response.',
+    formula:
+      'square root of (P − 1)/P · Σ (I without prompt p − the mean of these)² over the P different prompts, each left out ' +
+      'with its rows and its columns: the jackknife',
+    advice: 'Neighbouring steps differ by about 1.4 of it by chance: dependence_lower tells falls by it.',
+  },
+  {
     keys: ['mi_seq_margin'],
     definition: 'The contrastive margin: by how much a response is likelier under its own prompt than under others.',
     formula: 'mean over rows of own S − mean of S under the other different prompts (CLUB, arXiv 2006.12013)',

@@ -152,6 +152,9 @@ export function metricsReporter(
       Object.assign(values, subsets.values);
       Object.assign(absent, subsets.absent);
       Object.assign(certainty, subsets.certainty);
+      for (const [key, overPrompts] of Object.entries(subsets.overPrompts)) {
+        certainty[key] = { ...(certainty[key] as Certainty), overPrompts };
+      }
       notes.push(...subsets.notes);
       Object.assign(values, aboutSample(selection), more);
       return build(selection, leftOut, values, absent, certainty, notes, { step: measured, spread, perPrompt });

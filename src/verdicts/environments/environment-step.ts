@@ -1,10 +1,13 @@
 // What one environment's figures of a step come to, small enough to be kept, and how those of several make the level of
 // the run.
 import { count, fields, nullable, number, type Shaped } from '../../checks/saved.js';
+import type { DependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';
 import type { Estimate, StepLevels } from '../levels/step-levels.js';
 
 const estimateShape = fields({ value: number, low: number, high: number, error: number });
+
+const figureShape = fields({ value: number, error: number });
 
 export const environmentStepShape = fields({
   prompts: count,
@@ -13,6 +16,8 @@ export const environmentStepShape = fields({
   two: nullable(estimateShape),
   /** I(X;Z) among all of the environment's prompts. */
   all: estimateShape,
+  /** The same two with standard errors over prompts, where these are known: what a certain fall is told by. */
+  ofPrompts: fields({ pairs: nullable(figureShape), whole: nullable(figureShape) }),
   margin: nullable(estimateShape),
   entropy: number,
   tokens: nullable(number),
@@ -24,8 +29,8 @@ export const environmentStepShape = fields({
 export type EnvironmentStep = Shaped<typeof environmentStepShape>;
 
 export function environmentStep(levels: StepLevels): EnvironmentStep {
-  const { prompts, rows, mi, whole, margin, entropy, tokens, retrieval, chance, pValue, retrievalP, instrument } =
-    levels;
+  const { prompts, rows, mi, whole, margin, entropy, tokens, retrieval, chance, pValue, retrievalP } = levels;
+  const { instrument, dependence } = levels;
   const isScored = instrument.source === 'scores';
   const two = isScored ? mi.find((at) => at.prompts === 2) : undefined;
   const last = mi.at(-1);
@@ -36,6 +41,10 @@ export function environmentStep(levels: StepLevels): EnvironmentStep {
     rows,
     two: two === undefined ? null : estimate(two),
     all: estimate(all),
+    ofPrompts: {
+      pairs: dependence.pairs && figureOf(dependence.pairs),
+      whole: dependence.whole && figureOf(dependence.whole),
+    },
     margin: margin && estimate(margin),
     entropy,
     tokens,
@@ -44,6 +53,10 @@ export function environmentStep(levels: StepLevels): EnvironmentStep {
     pValue,
     retrievalP,
   };
+}
+
+function figureOf({ value, error }: DependenceAmong): Shaped<typeof figureShape> {
+  return { value, error };
 }
 
 function estimate({ value, low, high, error }: Estimate): Estimate {

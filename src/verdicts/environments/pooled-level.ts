@@ -2,9 +2,11 @@
 // run's first steps, so that a mixture that changes is no fall. Of environments that a step lacks the run's level says
 // nothing: those that it has are held against their own start.
 import { count, fields, list, nullable, number, type Shaped, text } from '../../checks/saved.js';
+import { dependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';
 import { mean, START_STEPS } from '../levels/run-level.js';
 import type { Estimate, MiAt, StepLevels } from '../levels/step-levels.js';
+import { amongPrompts } from '../statistics/dependence-scale.js';
 import { fixedExp, fixedLog } from '../statistics/fixed-math.js';
 import { normalTail } from '../statistics/tail-probabilities.js';
 import { FALLEN, WIDTH_95 } from '../statistics/threshold-state.js';
@@ -165,11 +167,36 @@ export class PooledLevel {
       ({ tokens }) => tokens,
       ({ figures }) => (figures.tokens === null ? null : plain(figures.tokens)),
     );
+    const known = (figure: { value: number; error: number } | null): Estimate | null =>
+      figure && { ...plain(figure.value), error: figure.error };
+    const byPrompts = {
+      pairs: combined(
+        present,
+        reference,
+        ({ two }) => two?.value ?? null,
+        ({ figures }) => known(figures.ofPrompts.pairs),
+      ),
+      whole:
+        all &&
+        combined(
+          present,
+          reference,
+          ({ all }) => all.value,
+          ({ start, figures: { ofPrompts, prompts } }) =>
+            known(ofPrompts.whole && amongPrompts(ofPrompts.whole, prompts, start.prompts ?? prompts)),
+        ),
+    };
     const p = fisher(figures.map(({ pValue }) => pValue));
     return {
       instrument: withinEnvironments(instrument),
       mi,
       whole,
+      dependence: {
+        pairs: byPrompts.pairs && dependenceAmong(byPrompts.pairs.value, byPrompts.pairs.error, 2),
+        whole: byPrompts.whole && dependenceAmong(byPrompts.whole.value, byPrompts.whole.error, ceilingOf(reference)),
+        // Each environment has a mean of its own.
+        prompts: promptsOf(figures) - figures.length + 1,
+      },
       margin: combined(
         present,
         reference,
@@ -186,6 +213,12 @@ export class PooledLevel {
       retrievalP: isScored ? fisher(figures.map(({ retrievalP }) => retrievalP)) : p,
     };
   }
+}
+
+/** The weighted mean of the environments' I(X;Z) is at most ln of this. */
+function ceilingOf(reference: Reference): number {
+  const total = reference.reduce((sum, { weight }) => sum + weight, 0);
+  return fixedExp(reference.reduce((sum, { weight, prompts }) => sum + weight * fixedLog(prompts ?? 2), 0) / total);
 }
 
 interface Present {

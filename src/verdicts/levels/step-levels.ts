@@ -1,5 +1,6 @@
 // A computed step's metrics -> the figures that regimes and early warnings rest on, or why the step gives no evidence.
 import type { Interval, StepMetrics } from '../../metrics/step-metrics.js';
+import { type ComparableDependence, comparableDependence } from './comparable-dependence.js';
 import { CROSS_SCORES, type Instrument } from './instrument.js';
 import { isMeasurable } from './run-level.js';
 
@@ -31,6 +32,8 @@ export interface StepLevels {
   readonly mi: readonly MiAt[];
   /** The estimate for all prompts. */
   readonly whole: Estimate;
+  /** What a certain fall is told by. */
+  readonly dependence: ComparableDependence;
   /** The figure without a ceiling: contrastive margin, or specificity of texts; null where it is absent. */
   readonly margin: Estimate | null;
   /** How varied the reasoning is for one prompt: H(Z|X), nats a token, or what siblings do not share. */
@@ -74,6 +77,7 @@ export function stepLevels(metrics: StepMetrics | undefined, least: number = LEA
     instrument: CROSS_SCORES,
     mi: byPrompts(metrics, prompts, whole),
     whole,
+    dependence: comparableDependence(metrics, prompts),
     margin: figureOf(metrics, MARGIN),
     entropy,
     tokens: tokens > 0 && isMeasurable(tokens) ? tokens : null,

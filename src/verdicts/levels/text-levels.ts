@@ -1,6 +1,7 @@
 // A step's text figures -> the figures that regimes and early warnings rest on, or why the step gives no evidence.
 import { figure } from '../../checks/numbers.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
+import { dependenceAmong } from './comparable-dependence.js';
 import { TEXTS_ALONE, TEXTS_AND_LOGPROBS } from './instrument.js';
 import { isMeasurable } from './run-level.js';
 import { type Estimate, LEAST_PROMPTS, type MiAt, type StepLevels } from './step-levels.js';
@@ -39,6 +40,7 @@ export function textLevels(
     instrument: entropy === measured.logprobs ? TEXTS_AND_LOGPROBS : TEXTS_ALONE,
     mi: comparable(whole, prompts),
     whole,
+    dependence: { whole: dependenceAmong(bound, interval.error, prompts), pairs: null, prompts },
     // How much it scatters is known from step to step alone.
     margin:
       specificity === undefined || !isMeasurable(specificity)
