@@ -3,6 +3,7 @@ import type { Dirent } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { ArgumentError, FileError } from '../../checks/errors.js';
+import { nearestName } from '../../checks/nearest-name.js';
 import { printable } from '../../checks/words.js';
 import { isAddress } from '../stores/address.js';
 import type { FileChoice } from '../stores/file-choice.js';
@@ -12,13 +13,11 @@ import { NothingFoundError } from '../stores/nothing-found.js';
 import { findObjects } from '../stores/s3/listing.js';
 import { isRemote, isSearched, UNKNOWN_STORE } from '../stores/store.js';
 import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
-import { CsvFile } from './csv-log.js';
 import type { Container, Place, RolloutFormat } from './format.js';
 import { FORMATS, PICKLED, PICKLED_ADVICE } from './formats/index.js';
-import { keysOf } from './json-lines/json-fields.js';
 import { LineFile } from './json-lines/line-blocks.js';
-import { type FormatChoice, formatOf } from './json-lines/parse-lines.js';
-import { ParquetFile } from './parquet/parquet-log.js';
+import { type FormatChoice, formatOf, MAPPED } from './json-lines/parse-lines.js';
+import { headOf } from './rows/file-head.js';
 
 export interface LogFile {
   readonly path: string;
@@ -47,10 +46,6 @@ const CONTAINERS: readonly { readonly ending: RegExp; readonly container: Contai
 const ENDINGS = '*.jsonl, *.ndjson, *.parquet or *.csv file (text also as .gz)';
 
 const MAX_DEPTH = 64;
-
-/** Of a first line, enough to see its keys. */
-const HEAD_BYTES = 2 ** 16;
-const LONGEST_HEAD = 2 ** 23;
 
 /** Files looked at side by side. */
 const OPEN_AT_ONCE = 16;
@@ -290,15 +285,23 @@ async function lookAt(
   }
   const container = containerOf(path) ?? 'json-lines';
   try {
-    const { keys, bytes, stamp } = await keysIn(path, container, signal);
-    if (keys === undefined)
+    const mapped = Object.values(columns ?? {}).filter((column) => column !== undefined);
+    const { rows, missing, bytes, stamp } = await headOf(path, container, mapped, signal);
+    if (rows.length === 0)
       return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
-    const format = forced === undefined ? recognised(path, container, keys) : formatOf({ name: forced, columns });
+    const keys = new Set(rows.flatMap((row) => [...row]));
+    const format = forced === undefined ? recognised(path, container, rows) : formatOf({ name: forced, columns });
     if (format === undefined || !format.containers.includes(container)) {
       const found = `${name} (${printable([...keys].join(', ')) || 'no JSON objects'})`;
       return isNamed ? new FileError({ path }, `no reader knows it: it has ${found}. ${whatIsRead()}`) : found;
     }
-    const place = format.place(path);
+    const problem = missing.length > 0 ? missingColumns(missing, keys) : unfitting(format, container, rows, path);
+    if (problem !== undefined) {
+      // In a folder other files may lie beside the log.
+      const isOther = forced !== MAPPED || missing.length === mapped.length;
+      return isNamed || !isOther ? new FileError({ path }, problem) : `${name} (${problem})`;
+    }
+    const place = format.place(path, root);
     const runDirectory = isRemote(path) ? place.runDirectory : resolve(place.runDirectory);
     return {
       path,
@@ -314,70 +317,53 @@ async function lookAt(
   }
 }
 
-/** @throws FileError where several readers know it */
-function recognised(path: string, container: Container, keys: ReadonlySet<string>): RolloutFormat | undefined {
-  const fitting = FORMATS.filter((format) => format.containers.includes(container) && format.recognises(keys, path));
+/**
+ * By the first row that a reader knows: a heading may stand before it.
+ * @throws FileError where several readers know it
+ */
+function recognised(
+  path: string,
+  container: Container,
+  rows: readonly ReadonlySet<string>[],
+): RolloutFormat | undefined {
+  const knowing = (keys: ReadonlySet<string>): RolloutFormat[] =>
+    FORMATS.filter((format) => format.containers.includes(container) && format.recognises(keys, path));
+  const keys = rows.find((row) => knowing(row).length > 0);
+  if (keys === undefined) return undefined;
+  const fitting = knowing(keys);
   if (fitting.length < 2) return fitting[0];
   const names = fitting.map(({ name }) => name);
   const problem = `its fields (${printable([...keys].join(', '))}) are those of ${names.join(' and ')}: say which it is (--format ${names[0]})`;
   throw new FileError({ path }, problem);
 }
 
-interface FileHead {
-  /** Of its rows; undefined for an empty file. */
-  readonly keys: ReadonlySet<string> | undefined;
-  readonly bytes: number;
-  readonly stamp: string;
+/** Of columns that the user names and no row has. */
+function missingColumns(missing: readonly string[], keys: ReadonlySet<string>): string {
+  const meant = missing.map((name) => nearestName(name, keys)).filter((name) => name !== undefined);
+  const there = printable([...keys].join(', ')) || 'no fields';
+  const advice = meant.length > 0 ? ` (did you mean ${printable(meant.join(', '))}?)` : '';
+  return `no column ${printable(missing.join(', '))}; the file has ${there}${advice}`;
 }
 
-/** What a file's rows have. */
-async function keysIn(path: string, container: Container, signal: AbortSignal | undefined): Promise<FileHead> {
-  if (container === 'json-lines') return firstKeys(path, signal);
-  const file = await (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
+/** What is wrong with a reader that the user names and that finds nothing of its own. */
+function unfitting(
+  { name, fields, needs, stepField, runField, columnsOf, recognises }: RolloutFormat,
+  container: Container,
+  rows: readonly ReadonlySet<string>[],
+  path: string,
+): string | undefined {
+  const own = fields.filter((field) => field !== stepField && field !== runField);
+  if (columnsOf !== undefined && rows.some((row) => recognises(row, path))) return undefined;
+  if (rows.some((row) => own.some((field) => row.has(field)))) return undefined;
+  const there = printable([...new Set(rows.flatMap((row) => [...row]))].join(', ')) || 'no fields';
+  let other: RolloutFormat | undefined;
   try {
-    const names = file.columns.map((column) => (typeof column === 'string' ? column : column.name));
-    const { storedBytes: bytes, stamp } = file;
-    return { keys: names.length === 0 ? undefined : new Set(names), bytes, stamp };
-  } finally {
-    await file.close();
+    other = recognised(path, container, rows);
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
   }
-}
-
-async function firstKeys(path: string, signal: AbortSignal | undefined): Promise<FileHead> {
-  const file = await LineFile.open(path, signal);
-  try {
-    const { storedBytes: bytes, stamp } = file;
-    for (let head = HEAD_BYTES; ; head *= 8) {
-      for await (const block of file.blocks(0, head, signal, head)) {
-        const begin = contentBegin(block.bytes);
-        checkEncoding(path, block.bytes);
-        if (begin === block.bytes.length) break;
-        const lineEnd = block.bytes.indexOf(0x0a, begin);
-        if (lineEnd >= 0 || block.bytes.length < head || head >= LONGEST_HEAD) {
-          return { keys: keysOf(block.bytes, begin, lineEnd < 0 ? block.bytes.length : lineEnd), bytes, stamp };
-        }
-        break;
-      }
-      if (head >= LONGEST_HEAD || head >= bytes) return { keys: undefined, bytes, stamp };
-    }
-  } finally {
-    await file.close();
-  }
-}
-
-/** Past blank lines. */
-function contentBegin(bytes: Buffer): number {
-  let at = 0;
-  while (at < bytes.length && [0x20, 0x09, 0x0d, 0x0a].includes(bytes[at] as number)) at++;
-  return at;
-}
-
-/** @throws FileError for what Windows' shell writes */
-function checkEncoding(path: string, bytes: Buffer): void {
-  const [first, second] = bytes;
-  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
-    throw new FileError({ path, offset: 0 }, 'is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)');
-  }
+  const advice = other === undefined ? '' : `; ${other.name} reads it (--format ${other.name})`;
+  return `is no log of ${name}, which has ${needs}; the file has ${there}${advice}`;
 }
 
 /** For messages: what each reader wants, and the way out. */
@@ -389,6 +375,11 @@ function whatIsRead(): string {
 /** @throws {ArgumentError} for the name of no format */
 export function checkFormat(name: unknown): asserts name is string {
   if (FORMATS.some((format) => format.name === name)) return;
-  const names = FORMATS.map((format) => format.name).join(', ');
-  throw new ArgumentError('options.format', `got ${JSON.stringify(name)}, expected one of ${names}`);
+  const names = FORMATS.map((format) => format.name);
+  const meant = typeof name === 'string' ? nearestName(name, names) : undefined;
+  const advice = meant === undefined ? '' : ` (did you mean ${meant}?)`;
+  throw new ArgumentError(
+    'options.format',
+    `got ${JSON.stringify(name)}, expected one of ${names.join(', ')}${advice}`,
+  );
 }

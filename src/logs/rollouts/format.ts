@@ -13,6 +13,8 @@ export interface Place {
   readonly split?: string | undefined;
   /** The step of all rows. Without it rows say theirs. */
   readonly step?: number | undefined;
+  /** The step of rows that say none. */
+  readonly stepElse?: number | undefined;
 }
 
 /** What is known beside a line's fields. */
@@ -30,7 +32,7 @@ export interface RolloutFormat {
   readonly needs: string;
   /** What makes the trainer write it. */
   readonly setting: string;
-  /** @param keys of the first line, or the columns of the table */
+  /** @param keys of a line, or the columns of the table */
   recognises(keys: ReadonlySet<string>, path: string): boolean;
   /**
    * Fields that are read: others are stepped over. Of Parquet with columns of any name, those that `columnsOf` picks.
@@ -41,7 +43,8 @@ export interface RolloutFormat {
   /** Field that holds the step, where paths do not. */
   readonly stepField?: string;
   readonly runField?: string;
-  place(path: string): Place;
+  /** @param root the folder that was searched: names above it say nothing */
+  place(path: string, root?: string): Place;
   /** Rollouts of one line. @throws {LineProblem} naming the field that is not as expected */
   rows(line: Fields, context: RowContext): readonly LoggedRollout[];
   /** A line is a group: rows get its number as group id. */
@@ -69,6 +72,43 @@ export interface TableColumn {
 export function placeByName(path: string, pattern: RegExp): Place {
   const step = pattern.exec(plainName(path))?.[1];
   return { runDirectory: dirname(path), ...(step !== undefined && { step: Number(step) }) };
+}
+
+const STEP = '(?:global[._-]?)?(?:step|iteration|iter|checkpoint)[._-]?(\\d+)';
+const STEP_FOLDER = new RegExp(`^${STEP}$`, 'i');
+const STEP_IN_NAME = new RegExp(`(?:^|[._-])${STEP}(?=[._-]|$)`, 'i');
+/** Of a step that several processes write. */
+const PART_FOLDER = /^(?:rank|shard|part|worker)[._-]?\d+$/i;
+const SPLIT_FOLDER = /^(train|eval|val|valid|validation|test)$/i;
+const SPLIT_IN_NAME = /(?:^|[._-])(train|eval|val|valid|validation|test)(?=[._-]|$)/i;
+
+/**
+ * By the names of a file and its folders, whoever wrote them: a step and its number, parts of a step, and what is no
+ * training. The run is the folder above those.
+ * @param root names above it say nothing; without it only the innermost folder counts
+ */
+export function placeByNames(path: string, root?: string): Place & { readonly step?: number } {
+  const folders = foldersOf(path);
+  const from = root?.replace(/(?<=.)\/+$/, '');
+  const counting = folders.filter(({ path: at }, depth) =>
+    from === undefined ? depth === 0 : at.length >= from.length && (at.startsWith(from) || from === '.'),
+  );
+  const stem = plainName(path).replace(/\.(jsonl|ndjson|parquet|csv)$/, '');
+  const inside = counting.findIndex(({ name }) => STEP_FOLDER.test(name));
+  let above = inside + 1;
+  const isOver = ({ name }: { name: string }): boolean => PART_FOLDER.test(name) || SPLIT_FOLDER.test(name);
+  while (counting[above] !== undefined && isOver(counting[above] as { name: string })) above++;
+  const step = STEP_IN_NAME.exec(stem)?.[1] ?? STEP_FOLDER.exec(counting[inside]?.name ?? '')?.[1];
+  const split = [
+    SPLIT_IN_NAME.exec(stem)?.[1],
+    ...counting.slice(0, above).map(({ name }) => SPLIT_FOLDER.exec(name)?.[1]),
+  ].find((found) => found !== undefined);
+  const word = split?.toLowerCase().replace(/^valid(ation)?$/, 'val');
+  return {
+    runDirectory: folders[above]?.path ?? dirname(path),
+    ...(word !== undefined && word !== 'train' && { split: word }),
+    ...(step !== undefined && { step: Number(step) }),
+  };
 }
 
 /** The file's name without what compression adds. */

@@ -300,12 +300,15 @@ async function planSteps(
   const unnumbered = new Map<string, number>();
   for (const { file, parts: all } of indexed) {
     const { path, container, place, choice: format, bytes: fileBytes, stamp } = file;
-    const { runDirectory, step: named } = place;
+    const { runDirectory, step: named, stepElse } = place;
     const { parts, restarts } = lastTimes(all, (part) => having.get(stepKey(file, part)) === 1);
     notes.push(...restarts.map((restart) => restartNote(file, restart)));
     for (const part of parts) {
       const assumed: string[] = [];
-      let step = named ?? part.step;
+      let step = named ?? part.step ?? stepElse;
+      if (part.step !== undefined && stepElse !== undefined && part.step !== stepElse) {
+        assumed.push(`the path says step ${stepElse}, rows say ${part.step}: what rows say counts`);
+      }
       if (step === undefined) {
         step = (unnumbered.get(runDirectory) ?? 0) + 1;
         unnumbered.set(runDirectory, step);
@@ -377,7 +380,12 @@ function runOf({ place: { runDirectory, split } }: LogFile, { run }: LogPart): s
 }
 
 function stepKey(file: LogFile, part: LogPart): string {
-  return [file.choice.name, file.place.runDirectory, runOf(file, part), file.place.step ?? part.step].join('\n');
+  return [
+    file.choice.name,
+    file.place.runDirectory,
+    runOf(file, part),
+    file.place.step ?? part.step ?? file.place.stepElse,
+  ].join('\n');
 }
 
 async function indexOf(

@@ -1,11 +1,11 @@
 // `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of
 // anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
-import { dirname } from 'node:path';
 import { ArgumentError } from '../../../checks/errors.js';
 import { type Fields, floatsOf } from '../fields.js';
-import { type RolloutFormat, rollout } from '../format.js';
+import { type Place, placeByNames, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
 import type { LoggedRollout } from '../rollout.js';
+import { followingPaths, withRoots } from '../rows/dotted-paths.js';
 import { environmentName } from '../rows/environments.js';
 
 /** Columns of a rollouts file, and what they may be mapped to. */
@@ -40,11 +40,11 @@ export type ColumnNames = Readonly<Partial<Record<OwnColumn, string>>>;
 export const rollouts: RolloutFormat = {
   ...columnsFormat('rollouts', Object.fromEntries(OWN_COLUMNS.map((name) => [name, name]))),
   containers: ['json-lines', 'parquet'],
-  needs: 'step, output or tokens, and group, prompt, prompt_tokens or reward',
+  needs: 'step (or it in the path), output or tokens, and group, prompt, prompt_tokens or reward',
   setting: 'the Python package: collapsar export, and its callbacks',
   // A line of verl has a step, an output and perhaps a reward as well.
-  recognises: (keys) =>
-    keys.has('step') &&
+  recognises: (keys, path) =>
+    (keys.has('step') || placeByNames(path).step !== undefined) &&
     (keys.has('output') || keys.has('tokens')) &&
     ['group', 'prompt', 'prompt_tokens', 'reward'].some((name) => keys.has(name)) &&
     !(keys.has('input') && keys.has('score')),
@@ -81,14 +81,20 @@ function columnsFormat(name: string, names: ColumnNames): RolloutFormat {
       .map(([own, column]) => `${own}=${column}`)
       .join(',')}`,
     recognises: (keys) => columns.some((column) => keys.has(column)),
-    fields: [...new Set(columns)],
+    fields: withRoots(columns),
     ...(names.step !== undefined && { stepField: names.step }),
     ...(names.run !== undefined && { runField: names.run }),
-    place: (path) => ({ runDirectory: dirname(path) }),
-    rows: (line) => [ownRow(line, names)],
+    place: placeOf,
+    rows: (line) => [ownRow(followingPaths(line, columns), names)],
     absent: {},
     notes: [],
   };
+}
+
+/** What rows say comes first. */
+function placeOf(path: string, root?: string): Place {
+  const { step, ...place } = placeByNames(path, root);
+  return { ...place, stepElse: step };
 }
 
 function ownRow(line: Fields, names: ColumnNames): LoggedRollout {

@@ -1,7 +1,6 @@
 // verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
 // as chats.
-import { dirname } from 'node:path';
-import { foldersOf, hasAll, type RolloutFormat, rollout } from '../format.js';
+import { hasAll, placeByNames, type RolloutFormat, rollout } from '../format.js';
 import { promptIn, saidIn } from '../messages.js';
 import { environmentIn, objectIn, taskEnvironment } from '../rows/environments.js';
 
@@ -12,12 +11,7 @@ export const verifiers: RolloutFormat = {
   setting: 'vf-eval --save-results',
   recognises: (keys) => hasAll(keys, 'prompt', 'completion', 'reward', 'example_id'),
   fields: ['example_id', 'prompt', 'completion', 'reward', 'is_truncated', 'env', 'env_name', 'env_id', 'info', 'task'],
-  place: (path) => {
-    const step = foldersOf(path)
-      .map(({ name }) => /^step_(\d+)$/.exec(name)?.[1])
-      .find((found) => found !== undefined);
-    return { runDirectory: dirname(path), ...(step !== undefined && { step: Number(step) }) };
-  },
+  place: placeByNames,
   rows: (line) => [
     rollout({
       group: line.id('example_id'),

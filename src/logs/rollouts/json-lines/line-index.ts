@@ -1,8 +1,9 @@
 // Where the lines of each step stand in a log of JSON lines. A log that grows is read on from where it ended before.
 import { crc32 } from 'node:zlib';
-import { LineProblem } from '../fields.js';
+import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat } from '../format.js';
 import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
+import { followingPaths, withRoots } from '../rows/dotted-paths.js';
 import { JsonFields } from './json-fields.js';
 import { giveBack, type LineFile } from './line-blocks.js';
 
@@ -41,7 +42,7 @@ export class LineIndex {
       this.#state = { parts: new Map(), lines: 0, key: undefined };
       this.#end = 0;
     }
-    const fields = new JsonFields(names, true);
+    const fields = new JsonFields(withRoots(names), true);
     let found = this.#state;
     for await (const { bytes, offset, tooLong } of file.blocks(this.#end, Number.POSITIVE_INFINITY, signal)) {
       if (tooLong !== undefined) this.#state.lines++;
@@ -155,7 +156,7 @@ function withRest(state: State, names: readonly string[], bytes: Buffer, offset:
   const parts = new Map([...state.parts].map(([key, part]) => [key, copyOf(part)]));
   const copy = { ...state, parts };
   // A line that is cut may say its step before it ends.
-  const all = new JsonFields(names);
+  const all = new JsonFields(withRoots(names));
   takeLines(copy, all, Buffer.concat([bytes, Buffer.from([LINE_END])]), offset, format);
   return copy;
 }
@@ -168,9 +169,9 @@ function stepIn(
   { stepField, runField }: RolloutFormat,
 ): { key: string; step: number | undefined; run: string | undefined } | undefined {
   try {
-    fields.read(bytes, begin, end);
-    const step = stepField === undefined ? undefined : stepOf(fields, stepField);
-    const run = runField === undefined ? undefined : fields.id(runField);
+    const at = followingPaths(fields.read(bytes, begin, end), [stepField ?? '', runField ?? '']);
+    const step = stepField === undefined ? undefined : stepOf(at, stepField);
+    const run = runField === undefined ? undefined : at.id(runField);
     return step === undefined && run === undefined ? undefined : { key: `${step}\n${run}`, step, run };
   } catch (error) {
     if (error instanceof LineProblem) return undefined;
@@ -179,7 +180,7 @@ function stepIn(
 }
 
 /** A step for each line, or a column of them that are all the same. */
-function stepOf(fields: JsonFields, name: string): number | undefined {
+function stepOf(fields: Fields, name: string): number | undefined {
   const value = fields.value(name);
   return Array.isArray(value) ? (fields.single(name).count(name) ?? firstOf(value)) : fields.count(name);
 }

@@ -5,6 +5,7 @@ import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
 import { type ColumnNames, mappedColumns } from '../formats/own.js';
 import { badByteIn } from '../not-utf8.js';
+import type { LoggedRollout } from '../rollout.js';
 import { withEnvironment } from '../rows/environments.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { JsonFields } from './json-fields.js';
@@ -52,7 +53,7 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
       // What is unusual is read with all care, to say what is wrong where it is wrong.
       const found = isRead ? fields.take(scanned, line) : fields.read(bytes, begin, end);
       for (const row of format.rows(found, context)) {
-        checkStep(row.step, context, format);
+        checkRow(row, context, format);
         batch.add(format.groupIsLine ? { ...row, line } : row);
       }
     } catch (error) {
@@ -82,6 +83,20 @@ export function addRow(
     if (!(error instanceof LineProblem)) throw error;
     batch.fail({ line, problem: error.message });
   }
+}
+
+/** What a row says of a response, beside whose it is. */
+const CONTENT = [
+  ...['prompt', 'promptTokens', 'output', 'tokens', 'reasoning', 'action', 'reward', 'outcome', 'logprobs', 'entropy'],
+  ...['truncated', 'length'],
+] as readonly (keyof LoggedRollout)[];
+
+/** @throws {LineProblem} for a heading or another line without a response, and as `checkStep` */
+function checkRow(row: LoggedRollout, context: BlockContext, format: RolloutFormat): void {
+  if (!CONTENT.some((name) => row[name] !== undefined)) {
+    throw new LineProblem(`has no rollout: none of ${format.fields.join(', ')} says anything of a response`);
+  }
+  checkStep(row.step, context, format);
 }
 
 /** @throws {LineProblem} where rows have to say their step and this one does not, or says another */

@@ -9,6 +9,7 @@ import type { RolloutFormat, TableColumn } from '../format.js';
 import { giveBack } from '../json-lines/line-blocks.js';
 import { addRow, type BlockContext, formatOf } from '../json-lines/parse-lines.js';
 import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
+import { followingPaths, withRoots } from '../rows/dotted-paths.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { hashValue } from '../rows/value-digest.js';
 import { type Column, ColumnFields } from './column-fields.js';
@@ -58,7 +59,9 @@ export class ParquetFile {
   /** Which rows are of which step; one part, without a step, where no column says it. */
   async index(format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
     const names = new Set(
-      [format.stepField, format.runField].filter((name) => name !== undefined && this.#has(name)) as string[],
+      withRoots([format.stepField, format.runField].filter((name) => name !== undefined)).filter((name) =>
+        this.#has(name),
+      ),
     );
     if (names.size === 0) return [WHOLE_FILE];
     const parts = new Map<string, LogPart & { ranges: LoggedRange[] }>();
@@ -182,8 +185,9 @@ function stepIn(
   { stepField, runField }: RolloutFormat,
 ): { key: string; step: number | undefined; run: string | undefined } | undefined {
   try {
-    const step = stepField === undefined ? undefined : fields.count(stepField);
-    const run = runField === undefined ? undefined : fields.id(runField);
+    const at = followingPaths(fields, [stepField ?? '', runField ?? '']);
+    const step = stepField === undefined ? undefined : at.count(stepField);
+    const run = runField === undefined ? undefined : at.id(runField);
     return step === undefined && run === undefined ? undefined : { key: `${step}\n${run}`, step, run };
   } catch (error) {
     if (error instanceof LineProblem) return undefined;

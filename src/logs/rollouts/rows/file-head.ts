@@ -1,0 +1,138 @@
+// What the first rows of a file have: enough to know its reader, and whether the columns that a user names are there.
+import { FileError } from '../../../checks/errors.js';
+import { CsvFile } from '../csv-log.js';
+import type { Fields } from '../fields.js';
+import type { Container } from '../format.js';
+import { JsonFields, keysOf } from '../json-lines/json-fields.js';
+import { LineFile } from '../json-lines/line-blocks.js';
+import { ParquetFile } from '../parquet/parquet-log.js';
+import { followingPaths, rootOf, withRoots } from './dotted-paths.js';
+
+export interface FileHead {
+  /** Keys of each of the first rows, no set twice; none for an empty file. */
+  readonly rows: readonly ReadonlySet<string>[];
+  /** Of these names, those that no row has; none where no whole row was seen. */
+  readonly missing: readonly string[];
+  readonly bytes: number;
+  readonly stamp: string;
+}
+
+/** Enough to see the keys of most first lines; longer ones are looked at further. */
+const HEAD_BYTES = 2 ** 16;
+const LONGEST_HEAD = 2 ** 23;
+
+/** A heading, or rows that lack a key, may come first. */
+const MOST_ROWS = 100;
+
+/** @throws FileError when it cannot be read */
+export async function headOf(
+  path: string,
+  container: Container,
+  names: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<FileHead> {
+  if (container === 'json-lines') return headOfLines(path, names, signal);
+  const file = await (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
+  try {
+    const columns = new Set(file.columns.map((column) => (typeof column === 'string' ? column : column.name)));
+    const { storedBytes: bytes, stamp } = file;
+    const isThere = (name: string): boolean =>
+      columns.has(name) || (container === 'parquet' && columns.has(rootOf(name)));
+    const missing = names.filter((name) => !isThere(name));
+    return { rows: columns.size === 0 ? [] : [columns], missing, bytes, stamp };
+  } finally {
+    await file.close();
+  }
+}
+
+async function headOfLines(path: string, names: readonly string[], signal: AbortSignal | undefined): Promise<FileHead> {
+  const file = await LineFile.open(path, signal);
+  try {
+    const { storedBytes: bytes, stamp } = file;
+    for (let head = HEAD_BYTES; ; head *= 8) {
+      for await (const block of file.blocks(0, head, signal, head)) {
+        checkEncoding(path, block.bytes);
+        const isEnd = block.bytes.length < head;
+        const last = block.bytes.lastIndexOf(0x0a);
+        const begin = contentBegin(block.bytes);
+        if (begin === block.bytes.length || (last < begin && !isEnd && head < LONGEST_HEAD)) break;
+        return {
+          ...rowsIn(block.bytes, begin, isEnd || last < begin ? block.bytes.length : last, names),
+          bytes,
+          stamp,
+        };
+      }
+      if (head >= LONGEST_HEAD || head >= bytes) return { rows: [], missing: [], bytes, stamp };
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+function rowsIn(
+  bytes: Buffer,
+  first: number,
+  length: number,
+  names: readonly string[],
+): Pick<FileHead, 'rows' | 'missing'> {
+  const known = new Map<string, ReadonlySet<string>>();
+  const missing = new Set(names);
+  const fields = new JsonFields(withRoots(names));
+  let whole = 0;
+  let begin = first;
+  for (let row = 0; row < MOST_ROWS && begin < length; row++) {
+    const found = bytes.indexOf(0x0a, begin);
+    const end = found < 0 ? length : Math.min(found, length);
+    const keys = keysOf(bytes, begin, end);
+    known.set([...keys].sort().join('\n'), keys);
+    const there = valuesIn(fields, bytes, begin, end, names);
+    if (there !== undefined) {
+      whole++;
+      for (const name of names) if (keys.has(name) || there(name)) missing.delete(name);
+    }
+    begin = end + 1;
+  }
+  return {
+    rows: [...known.values()].filter(({ size }, _, { length: sets }) => size > 0 || sets === 1),
+    missing: whole === 0 ? [] : [...missing],
+  };
+}
+
+/** Whether a row has what a path leads to; undefined for a line that is no row, or not whole. */
+function valuesIn(
+  fields: JsonFields,
+  bytes: Buffer,
+  begin: number,
+  end: number,
+  names: readonly string[],
+): ((name: string) => boolean) | undefined {
+  let at: Fields;
+  try {
+    at = followingPaths(fields.read(bytes, begin, end), names);
+  } catch {
+    return undefined;
+  }
+  return (name) => {
+    if (rootOf(name) === name) return false;
+    try {
+      return at.value(name) !== undefined;
+    } catch {
+      return false;
+    }
+  };
+}
+
+/** Past blank lines. */
+function contentBegin(bytes: Buffer): number {
+  let at = 0;
+  while (at < bytes.length && [0x20, 0x09, 0x0d, 0x0a].includes(bytes[at] as number)) at++;
+  return at;
+}
+
+/** @throws FileError for what Windows' shell writes */
+function checkEncoding(path: string, bytes: Buffer): void {
+  const [first, second] = bytes;
+  if ((first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)) {
+    throw new FileError({ path, offset: 0 }, 'is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)');
+  }
+}
