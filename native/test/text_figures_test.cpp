@@ -306,6 +306,28 @@ TEST_CASE("keys of many texts at a time are those of each text by itself") {
   }
 }
 
+TEST_CASE("characters at both ends of every range of words and gaps are of their kind") {
+  using namespace words;
+  const std::pair<std::uint32_t, Kind> cases[] = {
+      {0x20, kGap},      {0x21, kSymbol},   {0x2f, kSymbol},   {0x30, kWord},      {0x39, kWord},     {0x3a, kSymbol},
+      {0x40, kSymbol},   {0x41, kWord},     {0x5a, kWord},     {0x5b, kSymbol},    {0x5f, kWord},     {0x60, kSymbol},
+      {0x61, kWord},     {0x7a, kWord},     {0x7b, kSymbol},   {0x7f, kGap},       {0x80, kGap},      {0xa0, kGap},
+      {0xa1, kSymbol},   {0xbf, kSymbol},   {0xc0, kWord},     {0x1fff, kWord},    {0x2000, kGap},    {0x200b, kGap},
+      {0x200c, kSymbol}, {0x2027, kSymbol}, {0x2028, kGap},    {0x2029, kGap},     {0x202a, kSymbol}, {0x202e, kSymbol},
+      {0x202f, kGap},    {0x2030, kSymbol}, {0x205e, kSymbol}, {0x205f, kGap},     {0x2060, kSymbol}, {0x2bff, kSymbol},
+      {0x2c00, kWord},   {0x2e7f, kWord},   {0x2e80, kSymbol}, {0x2fff, kSymbol},  {0x3000, kGap},    {0x3001, kSymbol},
+      {0xfefe, kSymbol}, {0xfeff, kGap},    {0xff00, kSymbol}, {0x10ffff, kSymbol}};
+  for (const auto& [character, kind] : cases) CHECK_EQUAL(static_cast<int>(kindOf(character)), static_cast<int>(kind));
+  // The same of ASCII by eight bytes at a time, in each of their places.
+  for (int byte = 0; byte < 128; byte++) {
+    for (int place = 0; place < 8; place++) {
+      const std::uint64_t eight = 0x6161616161616161u ^ std::uint64_t(0x61 ^ byte) << (8 * place);
+      const std::uint64_t expected = kindOf(static_cast<std::uint32_t>(byte)) == kWord ? 0 : 0x80u;
+      CHECK_EQUAL(notAsciiWord(eight), expected << (8 * place));
+    }
+  }
+}
+
 TEST_CASE("the same bits for any number of threads, order of rows, instruction set and memory") {
   for (const bool known : {false, true}) {
     for (const std::int64_t each : {1, 2, 5, 9}) {

@@ -89,6 +89,20 @@ describe('the protocol', () => {
     expect(report).toEqual(plain(await step.finish({ rewards, gradientNorms })));
   });
 
+  it('means by a request that names no step the one opened last of those that are open', async () => {
+    const sidecar = started();
+    await sidecar.ask('open', { options: { judge: false } });
+    const groups = [0, 0, 1, 1];
+    for (const step of [1, 2, 3]) await sidecar.ask('step', { step, groups, due: false });
+    const outcomes = { rewards: [0, 1, 0, 1] };
+    const stepOf = async (fields: Json = {}) =>
+      ((await sidecar.ask('finish', { outcomes, ...fields })).report as Json | undefined)?.step;
+    expect(await stepOf({ step: 1 })).toBe(1);
+    expect(await stepOf()).toBe(3);
+    const { error } = await sidecar.ask('finish', { outcomes });
+    expect(error).toMatchObject({ message: expect.stringMatching(/step 2/) });
+  });
+
   it('takes the scores of one prompt, of some rows, and from a file', async () => {
     const sidecar = started();
     await sidecar.ask('open', { options: { judge: false } });
@@ -343,6 +357,17 @@ describe('its end', () => {
     sidecar.send('{"id":9,"op":"save"}\n');
     expect((await sidecar.ended).code).toBe(0);
   });
+
+  it.skipIf(process.platform === 'win32')(
+    'comes with the process that --parent names, though the one that started it lives on',
+    async () => {
+      const trainer = spawn('sleep', ['60'], { stdio: 'ignore' });
+      const sidecar = started('--parent', String(trainer.pid));
+      expect(await sidecar.ask('open')).not.toHaveProperty('error');
+      trainer.kill('SIGKILL');
+      expect((await sidecar.ended).code).toBe(0);
+    },
+  );
 
   it.skipIf(process.platform === 'win32')(
     'comes with a parent that is killed, though another process keeps the pipe open',

@@ -55,6 +55,15 @@ describe('Exposition', () => {
     expect(causes.reduce((a, b) => a + b)).toBe(last.judgement?.triage.length);
   });
 
+  it('keeps a run to one line, whatever it is called', () => {
+    const run = 'a "quoted"\nname with \\ and \\n';
+    const text = expositionOf([{ ...(reports.at(-1) as SinkReport), run }]);
+    const labelled = text.split('\n').filter((line) => line.startsWith('collapsar_training_step{'));
+    expect(labelled).toHaveLength(1);
+    expect(labelled[0]).toContain(String.raw`{run="a \"quoted\"\nname with \\ and \\n"}`);
+    expect(text.split('\n').filter((line) => line !== '' && !/^(# |collapsar_)/.test(line))).toEqual([]);
+  });
+
   it('sets a verdict that no longer holds to 0, and keeps its count', () => {
     const exposition = new Exposition();
     const at = reports.findIndex(({ judgement }) =>

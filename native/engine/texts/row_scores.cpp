@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/deterministic_math.h"
 #include "engine/isa.h"
@@ -23,6 +24,7 @@ namespace collapsar {
 namespace {
 
 constexpr std::int64_t kMostExponent = 1000;  // of a product before its logarithm is taken
+static_assert(kMostExponent < std::numeric_limits<double>::max_exponent, "products are finite");
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr std::int64_t kBlockBytes = 1 << 21;          // scores that one thread makes at a time
 constexpr std::int64_t kLane = 8;                      // doubles of the widest vector

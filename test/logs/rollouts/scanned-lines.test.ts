@@ -204,3 +204,13 @@ describe('lines that native code looks through', () => {
     expect(of(`${long}\t`)).toMatch(/^problem: no JSON value/);
   });
 });
+
+describe('room for texts', () => {
+  it('is refused where it is less than there are bytes', () => {
+    const bytes = Buffer.from('{"a":1}');
+    expect(() => new ScannedLines(bytes, NAMES, Buffer.alloc(bytes.length - 1))).toThrow(
+      /less room than there are bytes/,
+    );
+    expect(new ScannedLines(bytes, NAMES, Buffer.alloc(bytes.length)).count).toBe(1);
+  });
+});

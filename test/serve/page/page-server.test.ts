@@ -1,4 +1,6 @@
 // The live page: what it answers, whom it refuses, and what it costs when many look for long.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -55,6 +57,27 @@ describe('GET /', () => {
     expect(headers['x-content-type-options']).toBe('nosniff');
     expect(headers['referrer-policy']).toBe('no-referrer');
     expect(body.toString()).toContain('<div id="page">');
+  });
+
+  it('takes a thousand connections at a time, and no more', async () => {
+    const { address } = await served();
+    const { hostname, port } = new URL(address);
+    const sockets: Socket[] = [];
+    let dropped = 0;
+    try {
+      for (let at = 0; at < 1003; at++) {
+        const socket = connect(Number(port), hostname);
+        socket.on('error', () => undefined);
+        socket.on('close', () => dropped++);
+        sockets.push(socket);
+        await once(socket, 'connect');
+      }
+      await until(() => dropped === 3);
+      await sleep(50);
+      expect(dropped).toBe(3);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
   });
 
   it('answers no other address and no other method', async () => {
