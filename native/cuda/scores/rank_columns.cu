@@ -1,4 +1,5 @@
-// Ranks columns by falling score, NaN first; ties by rising column. Rows come from the cache, mostly for hitRank alone.
+// Counts the columns before a row's own, or before the first that is equivalent to it: by falling score, NaN first; ties
+// by rising column. Few rows of float32 need it, and many of bfloat16, whose scores are often equal.
 #include "rank_columns.h"
 
 #include "cuda/kernel_launch.h"
@@ -9,65 +10,76 @@ namespace collapsar::cuda {
 
 namespace {
 
-constexpr int64_t kMostRowsOfGroup = 32;
 constexpr int64_t kBlockRowBytes = 1 << 15;  // from there on a block shares a row, not a warp
 
-// kLanes threads a row, rowsOfGroup rows one after the other.
+// The first in rank of the columns that are equivalent to own.
+template <class T, int kLanes>
+__device__ __forceinline__ Ranked<OrderOf<T>> bestEquivalent(const ScoreRowsJob& job, const T* scores, int own) {
+  using Column = Ranked<OrderOf<T>>;
+  const RankedFirst<OrderOf<T>> firstOf;
+  const auto at = [&](int column) { return Column{orderOf(floatOf(scores[column])), column}; };
+  Column best = at(own);
+  if (job.equivalent.signature == nullptr) return best;
+  const int32_t label = job.equivalent.signature[own];
+  COLLAPSAR_ROLLED
+  for (int i = job.equivalent.start[label] + ThreadGroup<kLanes>::lane(); i < job.equivalent.start[label + 1];
+       i += kLanes) {
+    best = firstOf(best, at(job.equivalent.columns[i]));
+  }
+  return ThreadGroup<kLanes>::allReduce(best, firstOf);
+}
+
+// How many of the lane's columns are before `best`.
+template <class T, int kLanes>
+__device__ __forceinline__ int countBefore(const RowVectors<T>& columns, Ranked<OrderOf<T>> best) {
+  using C = typename Element<T>::Compute;
+  const C score = scoreOf(best.order);
+  const bool isNumber = score == score;
+  const int lane = ThreadGroup<kLanes>::lane(), chunks = columns.template chunks<kLanes>();
+  int before = 0;
+  COLLAPSAR_ROLLED
+  for (int chunk = 0; chunk < chunks; chunk++) {
+    Vector v[kChunkVectors];
+    columns.template load<kLanes, true>(chunk, lane, v);
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kChunkVectors; j++) {
+      const int64_t first = columns.columnOf(RowVectors<T>::template vectorOf<kLanes>(chunk, j, lane));
+      C x[Element<T>::kPerVector];
+      unpack<T>(v[j], x);
+      COLLAPSAR_UNROLLED
+      for (int e = 0; e < Element<T>::kPerVector; e++) {
+        const bool isNan = x[e] != x[e], above = isNumber & (isNan | (x[e] > score));
+        const bool equal = (x[e] == score) | (isNan & !isNumber);
+        before += above | (equal & (first + e >= 0) & (first + e < best.column)) ? 1 : 0;
+      }
+    }
+  }
+  return before;
+}
+
+// kLanes threads a row, rowsOfGroup rows, at most as many as a warp has lanes, one after the other.
 template <class T, int kLanes>
 __global__ void __launch_bounds__(kBlockThreads) rankColumns(const ScoreRowsJob job, const int rowsOfGroup) {
   using Group = ThreadGroup<kLanes>;
-  using Column = Ranked<OrderOf<T>>;
-  const RankedFirst<OrderOf<T>> firstOf;
-  const int lane = Group::lane();
   const int begin = (static_cast<int>(blockIdx.x) * Group::kGroups + Group::index()) * rowsOfGroup;
   const int end = begin + rowsOfGroup < job.cut.rows ? begin + rowsOfGroup : job.cut.rows;
+  const int looked = begin + static_cast<int>(threadIdx.x) % kWarpLanes;
+  uint32_t unknown = __ballot_sync(kAllLanes, looked < end && job.out.hitRank[job.firstRow + looked] == kHitRankUnknown);
   COLLAPSAR_ROLLED
-  for (int entry = begin; entry < end; entry++) {
-    const int row = job.firstRow + entry;
-    const T* const scores = rowAt<T>(job, entry);
-    const auto at = [&](int64_t column) {
-      return Column{orderOf(floatOf(scores[column])), static_cast<int32_t>(column)};
-    };
-
-    if (job.out.hitRank != nullptr && job.out.hitRank[row] == kHitRankUnknown) {
-      const int own = job.own[row];
-      Column best = at(own);
-      if (job.equivalent.signature != nullptr) {
-        const int32_t label = job.equivalent.signature[own];
-        COLLAPSAR_ROLLED
-        for (int i = job.equivalent.start[label] + lane; i < job.equivalent.start[label + 1]; i += kLanes) {
-          best = firstOf(best, at(job.equivalent.columns[i]));
-        }
-        best = Group::allReduce(best, firstOf);
-      }
-      int before = 0;
-      COLLAPSAR_ROLLED_BY_4
-      for (int64_t column = lane; column < job.columns; column += kLanes) before += isBefore(at(column), best) ? 1 : 0;
-      before = Group::sum(before);
-      __syncwarp();  // before the first lane writes what the others have looked at
-      if (lane == 0) job.out.hitRank[row] = before;
-    }
-
-    if (job.out.topColumns == nullptr) continue;
-    Column last{static_cast<OrderOf<T>>(~OrderOf<T>{0}), -1};
-    COLLAPSAR_ROLLED
-    for (int k = 0; k < job.out.topK; k++) {
-      Column first{0, kNoColumn};
-      COLLAPSAR_ROLLED_BY_4
-      for (int64_t column = lane; column < job.columns; column += kLanes) {
-        const Column x = at(column);
-        if (isBefore(last, x)) first = firstOf(first, x);
-      }
-      last = Group::allReduce(first, firstOf);
-      if (lane == 0) job.out.topColumns[static_cast<int64_t>(row) * job.out.topK + k] = last.column;
-    }
+  for (; unknown != 0; unknown &= unknown - 1) {
+    const int entry = begin + __ffs(static_cast<int>(unknown)) - 1, row = job.firstRow + entry;
+    const RowVectors<T> columns(rowAt<T>(job, entry), 0, job.columns);
+    const auto best = bestEquivalent<T, kLanes>(job, columns.row, job.own[row]);
+    // Of a block's row all warps have looked whether it is unknown when the first of their sums are added.
+    const int before = Group::sum(countBefore<T, kLanes>(columns, best));
+    if (Group::lane() == 0) job.out.hitRank[row] = before;
   }
 }
 
 template <class T, int kLanes>
 void start(const ScoreRowsJob& job, int64_t groupsAtOnce, cudaStream_t stream) {
   int64_t rows = job.cut.rows / groupsAtOnce;
-  rows = rows < 1 ? 1 : rows > kMostRowsOfGroup ? kMostRowsOfGroup : rows;
+  rows = rows < 1 ? 1 : rows > kWarpLanes ? kWarpLanes : rows;
   COLLAPSAR_LAUNCH((rankColumns<T, kLanes>), blocksOf(job.cut.rows, rows * ThreadGroup<kLanes>::kGroups), kBlockThreads,
                    stream, job, static_cast<int>(rows));
 }
@@ -75,7 +87,7 @@ void start(const ScoreRowsJob& job, int64_t groupsAtOnce, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t launchRankColumns(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {
-  if (job.cut.rows == 0 || (job.out.hitRank == nullptr && job.out.topColumns == nullptr)) return cudaSuccess;
+  if (job.cut.rows == 0 || job.out.hitRank == nullptr) return cudaSuccess;
   withType(job.dtype, [&](auto type) {
     using T = decltype(type);
     constexpr int64_t kBlocksOfMultiprocessor = 8;

@@ -1,4 +1,4 @@
-// A second pass over rows of scores: the hit rank where the first could not tell it, and best columns on request.
+// A second pass over rows of scores: the hit rank where the first could not tell it.
 #pragma once
 
 #include "score_rows.h"

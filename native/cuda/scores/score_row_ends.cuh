@@ -123,6 +123,7 @@ __device__ __forceinline__ void storeRowPart(const ScoreRowsJob& job, const RowO
   if (!ofAll) store(ofTokens ? out.matchedToken : out.matchedSeq, at.row, canonical(at.own / length));
   if (part == 3) {
     store(out.argmax, at.row, whole.argmax);
+    if (out.topK == 1) store(out.topColumns, at.row, whole.argmax);
     store(out.rankAbove, at.row, whole.rankAbove);
     store(out.rankEqual, at.row, whole.rankEqual);
     const bool isAlone = whole.rankEqual == 1 && equivalentColumns(job, at.ownColumn) == 1 && best == best;

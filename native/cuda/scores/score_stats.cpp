@@ -12,6 +12,7 @@
 #include "engine/columns_by_signature.h"
 #include "rank_columns.h"
 #include "short_score_rows.h"
+#include "top_columns.h"
 
 namespace collapsar::cuda {
 
@@ -60,11 +61,14 @@ ScoreOutputs RowStatsFields::place(CollapsarCudaDevice& device, std::int64_t fir
 void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t rows) {
   job.logColumns = std::log(job.columns);
   job.logAllButOne = job.columns > 1 ? std::log(job.columns - 1) : undefined();
+  const auto startOthers = [&](void* workspace) {
+    check(launchRankColumns(job, device.multiprocessors(), device.stream()), "running kernels");
+    check(launchTopColumns(job, workspace, device.stream()), "running kernels");
+  };
   if (areShortScoreRows(job)) {
     job.cut.rows = static_cast<std::int32_t>(rows);
     check(launchShortScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
-    check(launchRankColumns(job, device.multiprocessors(), device.stream()), "running kernels");
-    return;
+    return startOthers(nullptr);  // no short row is cut
   }
   const std::int64_t size = elementBytes(job.dtype);
   job.lanes = scoreLanes(rows, job.columns, size, device.multiprocessors());
@@ -75,10 +79,11 @@ void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t 
     job.cut.wholeRows = job.cut.rows;
     job.cut.pieces = 1;
   }
-  job.pieces = static_cast<ScorePiece*>(
-      device.space(Space::Pieces, job.cut.cutUnits() * static_cast<std::int64_t>(sizeof(ScorePiece))));
+  const std::int64_t bytes = job.cut.cutUnits() * static_cast<std::int64_t>(sizeof(ScorePiece));
+  void* const workspace = device.space(Space::Pieces, std::max(bytes, topColumnsBytes(job, rows)));
+  job.pieces = static_cast<ScorePiece*>(workspace);
   check(launchScoreRows(job, device.multiprocessors(), device.stream()), "running kernels");
-  check(launchRankColumns(job, device.multiprocessors(), device.stream()), "running kernels");
+  startOthers(workspace);  // the score kernels, which are before them on the stream, no longer need it
 }
 
 void scoreStats(CollapsarCudaDevice& device, const CollapsarCudaScores& scores, const CollapsarCudaRowLabels& labels,

@@ -1,0 +1,2 @@
+// The kernels as the C++ compiler sees them.
+#include "cuda/scores/top_columns.cu"
