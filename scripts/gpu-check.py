@@ -14,6 +14,7 @@ Sections
   time       by the GPU's clock, against a pure read of the same bytes
   ipc        from another process's handle to results, beyond the kernel's own time (needs PyTorch)
   peers      torch eager, torch.compile, a plain Triton kernel, on the same tensors (needs PyTorch)
+  profile    ncu: what the kernels wait for, beside the results as .ncu.csv
   sanitize   compute-sanitizer: memcheck, racecheck, initcheck, synccheck, on small shapes
   addon      test/engine/device/*.test.ts on the real device (needs Node, in the environment's NODE or on the PATH, and
              node_modules; builds the addon)
@@ -49,12 +50,27 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from gpu_check import processes, report  # noqa: E402
 from gpu_check.processes import json_lines, last_lines  # noqa: E402
 
-SECTIONS = ("build", "check", "time", "ipc", "peers", "sanitize", "addon")
+SECTIONS = ("build", "check", "time", "ipc", "peers", "profile", "sanitize", "addon")
 # Seconds after which a section is stopped.
-LIMITS = {"build": 200, "check": 150, "time": 120, "ipc": 60, "peers": 200, "sanitize": 150, "addon": 240}
+LIMITS = {"build": 200, "check": 150, "time": 120, "ipc": 60, "peers": 200, "profile": 60, "sanitize": 150, "addon": 240}
 # Importing PyTorch for the first time on a machine reads gigabytes.
 TORCH_LIMIT = 120
 LOGGED_CHARACTERS = 1 << 20  # of one program's output
+
+# The kernels of these cases, so many starts of each, are profiled.
+PROFILED = ("logits bf16 8192x151936", "scores f32 65536x4096", "scores f32 1048576x256", "tokens bf16 [64,2048,4096]")
+PROFILED_STARTS = 8
+STALLS = ("barrier", "long_scoreboard", "short_scoreboard", "math_pipe_throttle", "mio_throttle", "wait", "not_selected")
+METRICS = (
+    "gpu__time_duration.sum",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+    "launch__registers_per_thread",
+    "sm__warps_active.avg.pct_of_peak_sustained_active",
+    "sm__inst_executed.avg.per_cycle_active",
+    "smsp__inst_executed.sum",
+    "smsp__inst_executed_pipe_xu.sum",
+    *(f"smsp__average_warps_issue_stalled_{stall}_per_issue_active.ratio" for stall in STALLS),
+)
 
 DRY_PEER = {
     "operation": "logit_stats",
@@ -268,6 +284,24 @@ class GpuCheck:
         if status != 0:
             print(last_lines(output))
         return status == 0 and len(self.peers) > 0, f"{len(self.peers)} comparisons"
+
+    def profile(self):
+        if self.dry:
+            return None, "a dry run has no device code"
+        ncu = find_tool("ncu", "/usr/local/cuda/bin/ncu")
+        if ncu is None:
+            return None, "there is no ncu"
+        kernels = "regex:Rows|Columns|Pieces|sum.*Segments"
+        commands = [
+            [ncu, "--csv", "--metrics", ",".join(METRICS), "-k", kernels, "-c", PROFILED_STARTS]
+            + [self.tool("cuda_timing"), self.backend(), "--seconds", "0.01", "--only", case]
+            for case in PROFILED
+        ]
+        results = self.run_together(commands, self.left("profile"), at_once=1)
+        rows = [line for _, output in results for line in output.splitlines() if line.startswith('"')]
+        self.place.with_suffix(".ncu.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        failed = [case for case, (status, _) in zip(PROFILED, results) if status != 0]
+        return not failed, f"{len(rows)} figures; failed: {', '.join(failed) if failed else 'none'}"
 
     def sanitize(self):
         if self.dry:

@@ -181,7 +181,10 @@ void timeLogits(const std::string& name, DType dtype, std::int64_t rows, std::in
   report(name, each + rows * (4 + 3 * 8 + 3 * 4), each, timedBesideRead(operation, tensor, each, turns));
 }
 
-void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::int64_t columns, int topK) {
+// Which column is a row's own: on real data, where prompts are told apart, its best.
+enum class Own { Best, Any };
+
+void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::int64_t columns, int topK, Own whose) {
   if (!wanted(name)) return;
   const std::int64_t each = rows * columns * static_cast<std::int64_t>(sizeOf(dtype));
   const int turns = turnsFor(each);
@@ -189,10 +192,8 @@ void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::in
   std::vector<std::int32_t> own;
   std::vector<std::int64_t> lengths;
   Numbers numbers(6);
-  for (std::int64_t r = 0; r < rows; r++) {
-    own.push_back(static_cast<std::int32_t>(numbers.below(columns)));
-    lengths.push_back(100 + numbers.below(400));
-  }
+  for (std::int64_t r = 0; r < rows; r++) lengths.push_back(100 + numbers.below(400));
+  for (std::int64_t r = 0; r < rows * turns; r++) own.push_back(static_cast<std::int32_t>(numbers.below(columns)));
   topK = static_cast<int>(std::min<std::int64_t>(topK, columns));
   DeviceMemory results(*device, rows * (7 * 8 + (4 + 8) * 4));
   CollapsarCudaRowStats out{};
@@ -218,11 +219,21 @@ void timeScores(const std::string& name, DType dtype, std::int64_t rows, std::in
   given.columns = columns;
   given.row_stride = columns;
   given.column_stride = 1;
-  const CollapsarCudaRowLabels labels{sizeof(CollapsarCudaRowLabels), 0, own.data(), lengths.data(), nullptr};
-  const Call operation = [&](int turn, const CollapsarCudaControl* control) {
-    given.data = tensor.at(turn % turns * each);
-    return (*device)->score_stats(device->get(), &given, &labels, &out, control, &device->error);
+  const auto run = [&](int turn, const CollapsarCudaRowStats& to, const CollapsarCudaControl* control) {
+    given.data = tensor.at(turn * each);
+    const CollapsarCudaRowLabels labels{sizeof(CollapsarCudaRowLabels), 0, own.data() + turn * rows, lengths.data(),
+                                        nullptr};
+    return (*device)->score_stats(device->get(), &given, &labels, &to, control, &device->error);
   };
+  for (int turn = 0; turn < turns && whose == Own::Best; turn++) {
+    std::vector<std::int32_t> found(static_cast<std::size_t>(rows));
+    CollapsarCudaRowStats best{};
+    best.size = sizeof best;
+    best.argmax = found.data();
+    device->expectOk(run(turn, best, nullptr));
+    std::copy(found.begin(), found.end(), own.begin() + turn * rows);
+  }
+  const Call operation = [&](int turn, const CollapsarCudaControl* control) { return run(turn % turns, out, control); };
   report(name, each + rows * (4 + 8 + 7 * 8 + (4 + topK) * 4), each, timedBesideRead(operation, tensor, each, turns));
 }
 
@@ -324,7 +335,8 @@ int main(int count, char** arguments) {
   device = &opened;
   if (options.small) {  // that it runs at all
     timeLogits("logits bf16 6x5000", DType::BFloat16, 6, 5000, true);
-    timeScores("scores f32 40x64", DType::Float32, 40, 64, 8);
+    timeScores("scores f32 40x64 top 8", DType::Float32, 40, 64, 8, Own::Best);
+    timeScores("scores f32 40x64", DType::Float32, 40, 64, 0, Own::Any);
     timeTokens("tokens bf16 [3,20,64]", DType::BFloat16, 3, 20, 64);
     timeFused("fused bf16 [3,20,64]", 3, 20, 64);
     return 0;
@@ -337,19 +349,24 @@ int main(int count, char** arguments) {
   timeLogits("logits bf16 32x1048576", DType::BFloat16, 32, 1 << 20, true);  // 64 MB: fewer rows than multiprocessors
   timeLogits("logits bf16 100x500000", DType::BFloat16, 100, 500000, true);
   timeLogits("logits bf16 65536x1024", DType::BFloat16, 65536, 1024, true);
-  timeScores("scores f32 65536x4096", DType::Float32, 65536, 4096, 8);
-  timeScores("scores f32 8192x65536", DType::Float32, 8192, 65536, 8);
-  timeScores("scores f32 2200x65536", DType::Float32, 2200, 65536, 8);  // a second round that is nearly empty
-  timeScores("scores f32 262144x1024", DType::Float32, 262144, 1024, 8);
-  timeScores("scores f32 1048576x256", DType::Float32, 1048576, 256, 8);
-  timeScores("scores f32 1048576x256 top 1", DType::Float32, 1048576, 256, 1);
-  timeScores("scores f32 1048576x64", DType::Float32, 1048576, 64, 8);
-  timeScores("scores f32 1048576x16", DType::Float32, 1048576, 16, 8);
-  timeScores("scores bf16 65536x4096", DType::BFloat16, 65536, 4096, 8);
-  timeScores("scores f64 65536x4096", DType::Float64, 65536, 4096, 8);
-  timeScores("scores f64 1048576x256", DType::Float64, 1048576, 256, 8);
-  timeScores("scores f64 1048576x64", DType::Float64, 1048576, 64, 8);
-  timeScores("scores f32 16x1048576", DType::Float32, 16, 1 << 20, 8);
+  for (const int topK : {0, 8}) {
+    const std::string top = topK == 0 ? "" : " top 8";
+    timeScores("scores f32 65536x4096" + top, DType::Float32, 65536, 4096, topK, Own::Best);
+    timeScores("scores f32 8192x65536" + top, DType::Float32, 8192, 65536, topK, Own::Best);
+    timeScores("scores f32 2200x65536" + top, DType::Float32, 2200, 65536, topK, Own::Best);  // a second round, nearly empty
+    timeScores("scores f32 262144x1024" + top, DType::Float32, 262144, 1024, topK, Own::Best);
+    timeScores("scores f32 1048576x256" + top, DType::Float32, 1048576, 256, topK, Own::Best);
+    timeScores("scores f32 1048576x64" + top, DType::Float32, 1048576, 64, topK, Own::Best);
+    timeScores("scores f32 1048576x16" + top, DType::Float32, 1048576, 16, topK, Own::Best);
+    timeScores("scores f32 16x1048576" + top, DType::Float32, 16, 1 << 20, topK, Own::Best);
+    timeScores("scores bf16 65536x4096" + top, DType::BFloat16, 65536, 4096, topK, Own::Best);
+    timeScores("scores f64 65536x4096" + top, DType::Float64, 65536, 4096, topK, Own::Best);
+    timeScores("scores f64 1048576x256" + top, DType::Float64, 1048576, 256, topK, Own::Best);
+  }
+  timeScores("scores f32 65536x4096 any own", DType::Float32, 65536, 4096, 0, Own::Any);
+  timeScores("scores f32 1048576x256 any own", DType::Float32, 1048576, 256, 0, Own::Any);
+  timeScores("scores f32 1048576x256 top 1", DType::Float32, 1048576, 256, 1, Own::Best);
+  timeScores("scores f64 1048576x64", DType::Float64, 1048576, 64, 0, Own::Best);
   timeTokens("tokens bf16 [64,2048,4096]", DType::BFloat16, 64, 2048, 4096);
   timeTokens("tokens f32 [64,2048,1024]", DType::Float32, 64, 2048, 1024);
   timeTokens("tokens bf16 [256,4096,128]", DType::BFloat16, 256, 4096, 128);

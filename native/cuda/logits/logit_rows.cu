@@ -62,23 +62,33 @@ __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<
   addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
 }
 
-// The columns [begin, end) of a row, by one group. Each warp writes its part of `piece` early: registers are short.
+// The columns [begin, end) of row number `number`, by one group. Each warp writes its part of `piece` early: registers
+// are short.
 template <class T, int kLanes>
-__device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int end, T targetElement,
-                         LogitPiece& piece) {
+__device__ void addPiece(const LogitRowsJob& job, const T* row, int number, int begin, int end, LogitPiece& piece) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   using Warp = ThreadGroup<kWarpLanes>;
-  const C target = floatOf(targetElement);
+  // Two loads one after the other, behind the first columns' but in float64, which waits for arithmetic and has no
+  // registers to spare.
+  const auto loadTarget = [&] { return job.targets != nullptr ? row[job.targets[number]] : T{0}; };
+  T targetElement;
+  if constexpr (sizeof(T) == 8) targetElement = loadTarget();
   const Scale<C> scale = scaleOf<C>(job.temperature);
+  const uint32_t lowest = lowestPair(job.temperature);
   const RowVectors<T> columns(row, begin, end);
   const int lane = Group::lane();
+  Vector v[kChunkVectors];
+  if constexpr (sizeof(T) < 8) {
+    columns.template load<kLanes, false>(0, lane, v);
+    targetElement = loadTarget();
+  }
+  const C target = floatOf(targetElement);
   const bool writes = Warp::lane() == 0;
   if (writes) piece.target = static_cast<double>(target);
   const C leastRanked = job.ranked ? target : infinity<C>();
 
   Sums<C> sums = noSums<C>();
-  const uint32_t lowest = lowestPair(job.temperature);
   // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
   struct ThreadSlot {
     C best;
@@ -91,8 +101,7 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int begin, int e
   const int chunks = columns.template chunks<kLanes>();
   const int endWholeChunks = columns.endWhole() / (kLanes * kChunkVectors);
   const Vector* following = reinterpret_cast<const Vector*>(row + (begin - columns.shift)) + lane;
-  Vector v[kChunkVectors];
-  columns.template load<kLanes, false>(0, lane, v);
+  if constexpr (sizeof(T) == 8) columns.template load<kLanes, false>(0, lane, v);
   COLLAPSAR_ROLLED
   for (int chunk = 0; chunk < chunks; chunk++) {
     following += kLanes * kChunkVectors;
@@ -216,8 +225,7 @@ __global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(si
     const int last = job.cut.units() - 1;
     const Unit unit = unitOf(job, number < last ? number : last);
     const T* const data = static_cast<const T*>(job.data) + (job.gathered ? unit.listed : unit.row) * job.rowStride;
-    const T target = job.targets != nullptr ? data[job.targets[unit.row]] : T{0};
-    addPiece<T, kLanes>(job, data, unit.begin, unit.end, target, ofWarp[threadIdx.x / kWarpLanes]);
+    addPiece<T, kLanes>(job, data, unit.row, unit.begin, unit.end, ofWarp[threadIdx.x / kWarpLanes]);
   }
   LogitPiece whole;
   if constexpr (kLanes > kWarpLanes) {

@@ -11,7 +11,7 @@ int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multipro
   if (columns <= 32) return 1;
   const int64_t bytes = columns * elementBytes;
   if (bytes <= 8192) return kWarpLanes;
-  const int64_t warps = scoreGroupsAtOnce(kWarpLanes, multiprocessors), left = rows % warps;
+  const int64_t warps = scoreGroupsAtOnce(kWarpLanes, elementBytes, multiprocessors), left = rows % warps;
   if (rows < warps) return kBlockThreads;
   // Only blocks can cut the rows of their last round: a few long rows left to warps would take as long as a full round.
   const bool isLastRoundFull = left == 0 || left >= warps * 9 / 10;
@@ -19,8 +19,8 @@ int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multipro
   return isLong && !isLastRoundFull ? kBlockThreads : kWarpLanes;
 }
 
-int64_t scoreGroupsAtOnce(int lanes, int multiprocessors) {
-  return int64_t{kBlockThreads} / lanes * kScoreBlocksPerMultiprocessor * multiprocessors;
+int64_t scoreGroupsAtOnce(int lanes, int64_t elementBytes, int multiprocessors) {
+  return int64_t{kBlockThreads} / lanes * scoreBlocksPerMultiprocessor(elementBytes) * multiprocessors;
 }
 
 cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream) {

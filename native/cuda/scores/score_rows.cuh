@@ -39,9 +39,10 @@ __device__ __forceinline__ bool isNegligible(const Sums<double>& sums, double la
 
 // The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions. Without a base the
 // elements are bounded, once for both sums, and not the powers of each: 16 instructions of 187.
-template <class T, bool kBased, bool kSequences, class C>
+// `taken(j)`: its vector j is no longer needed.
+template <class T, bool kBased, bool kSequences, class C, class Taken>
 __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sums<C>& seq, const Scale<C>& seqScale,
-                                           Sums<C>& token, const Scale<C>& tokenScale) {
+                                           Sums<C>& token, const Scale<C>& tokenScale, Taken taken) {
   C s[kChunkVectors], t[kChunkVectors], m[kChunkVectors], unused;
   COLLAPSAR_UNROLLED
   for (int j = 0; j < kChunkVectors; j++) {
@@ -53,6 +54,7 @@ __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sum
     }
     if (kSequences) sumTerms<kBased, true, !kBased>(x, seq, seqScale, s[j], t[j]);
     sumTerms<kBased, false, !kBased>(x, token, tokenScale, m[j], unused);
+    taken(j);
   }
   if (kSequences) addChunk<true>(seq, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
   addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
@@ -83,11 +85,12 @@ __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T tar
   }
 }
 
-// Columns of a row, by one thread group; `even` is their first chunk. Lane 0 writes `piece`, one field as soon as it is
-// there: registers are short. `taken()`: `even` is no longer needed.
+// Columns of a row, by one thread group; `v` is their first chunk, and each next one is loaded into its vectors as they
+// are used up. Lane 0 writes `piece`, one field as soon as it is there: registers are short. `taken()`: `v` is no longer
+// needed.
 template <class T, int kLanes, class Taken>
 __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns,
-                                         Vector (&even)[kChunkVectors], int ownColumn, T ownScore, double length,
+                                         Vector (&v)[kChunkVectors], int ownColumn, T ownScore, double length,
                                          bool written, ScorePiece& piece, Taken taken) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
@@ -109,22 +112,28 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   Sums<C> seq = noSums<C>(), token = seq;
   C othersBest = -infinity<C>();
   // Seldom changed or needed at the end alone: kept in shared memory, for registers are short.
-  struct ThreadSlot {
-    C best;  // NaN above all, and the first chunk that holds it; -1 if that is -inf
-    int chunk, above, equal;
-  };
-  __shared__ ThreadSlot slots[kBlockThreads];
-  ThreadSlot& slot = slots[threadIdx.x];
-  slot = {-infinity<C>(), -1, 0, 0};
+  __shared__ C bestOf[kBlockThreads];     // NaN above all
+  __shared__ int chunkOf[kBlockThreads];  // the first that holds it; -1 if that is -inf
+  __shared__ int aboveOf[kBlockThreads], equalOf[kBlockThreads];
+  bestOf[threadIdx.x] = -infinity<C>();
+  chunkOf[threadIdx.x] = -1;
+  aboveOf[threadIdx.x] = equalOf[threadIdx.x] = 0;
 
   const int chunks = columns.template chunks<kLanes>();
-  const auto look = [&](Vector(&v)[kChunkVectors], int chunk) {
+  const int wholeChunks = columns.endWhole() / (kLanes * kChunkVectors);  // of those after the first
+  const Vector* following = reinterpret_cast<const Vector*>(columns.row + (begin - columns.shift)) + lane;
+  COLLAPSAR_ROLLED
+  for (int chunk = 0; chunk < chunks; chunk++) {
+    following += kLanes * kChunkVectors;
+    const bool isWholeNext = chunk + 1 < wholeChunks;
+    const auto loadNext = [&](int j) { loadIf<true>(isWholeNext, following + j * kLanes, v[j]); };
+
     C largest = largestOf<T>(v);
-    if (isBetter(largest, slot.best)) {
-      slot.best = largest;
-      slot.chunk = chunk;
+    if (isBetter(largest, bestOf[threadIdx.x])) {
+      bestOf[threadIdx.x] = largest;
+      chunkOf[threadIdx.x] = chunk;
     }
-    if (!(largest < own)) countOwnRanks(v, ownScore, slot.above, slot.equal);
+    if (!(largest < own)) countOwnRanks(v, ownScore, aboveOf[threadIdx.x], equalOf[threadIdx.x]);
     constexpr unsigned kChunkElements = Element<T>::kPerVector * kLanes * kChunkVectors;
     if (ownAt / kChunkElements == static_cast<unsigned>(chunk) || shared >= 0) {
       COLLAPSAR_UNROLLED
@@ -138,54 +147,27 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
       largest = largestOf<T>(v);
     }
     othersBest = maxOrNan(othersBest, largest);
-    if (!(fabs(largest) < infinity<C>())) return;  // nothing but -inf, or NaN or +inf: the sums mean nothing
 
-    // Means are nearer than the scores themselves: their power is no larger.
-    if (isNear(seq, largest, seqScale) & !isBased(token)) {
+    // Means are nearer than the scores themselves: their power is no larger. In double, a largest of
+    // -inf would be near, too.
+    if (isNear(seq, largest, seqScale) & !isBased(token) & (sizeof(C) == 4 || fabs(largest) < infinity<C>())) {
       rescaleNear(seq, largest, seqScale);
       rescaleNear(token, largest, tokenScale);
       if (isNegligible(seq, largest, seqScale)) {
-        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
+        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale, loadNext);
       } else {
-        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
+        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale, loadNext);
       }
     } else {
-      rescale(seq, largest, seqScale);
-      rescale(token, largest, tokenScale);
-      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
-    }
-  };
-  const int wholeChunks = columns.endWhole() / (kLanes * kChunkVectors);  // of those after the first
-  const Vector* following = reinterpret_cast<const Vector*>(columns.row + (begin - columns.shift)) + lane;
-  const auto loadFollowing = [&](int chunk, Vector(&v)[kChunkVectors]) {
-    following += kLanes * kChunkVectors;
-    if (chunk < wholeChunks) {
+      if (fabs(largest) < infinity<C>()) {  // else nothing but -inf, or NaN or +inf: the sums mean nothing
+        rescale(seq, largest, seqScale);
+        rescale(token, largest, tokenScale);
+        addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale, [](int) {});
+      }
       COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) v[j] = loadVector<true>(following + j * kLanes);
-    } else if (chunk < chunks) {
-      columns.template load<kLanes, true>(chunk, lane, v);
+      for (int j = 0; j < kChunkVectors; j++) loadNext(j);
     }
-  };
-  Vector odd[kChunkVectors];
-  // Two buffers in turn: copying one to the other takes 16 instructions a chunk. Exponentials in double leave no
-  // registers for a second copy of the loop, and cost far more than copying.
-  if constexpr (std::is_same_v<C, double>) {
-    COLLAPSAR_ROLLED
-    for (int chunk = 0; chunk < chunks; chunk++) {
-      COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) odd[j] = even[j];
-      loadFollowing(chunk + 1, even);
-      look(odd, chunk);
-    }
-  } else {
-    COLLAPSAR_ROLLED
-    for (int chunk = 0; chunk < chunks; chunk += 2) {
-      loadFollowing(chunk + 1, odd);
-      look(even, chunk);
-      if (chunk + 1 == chunks) break;
-      loadFollowing(chunk + 2, even);
-      look(odd, chunk + 1);
-    }
+    if (!isWholeNext && chunk + 1 < chunks) columns.template load<kLanes, true>(chunk + 1, lane, v);
   }
 
   taken();
@@ -196,19 +178,29 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   const WideSums groupToken = combine<kLanes, false>(token, tokenScale);
   if (written) piece.others.token = groupToken;
   const C groupOthers = Group::best(othersBest);
-  const int above = Group::sum(slot.above), equal = Group::sum(slot.equal);
-  const C best = slot.best, groupBest = Group::best(best);
-  int first = end;
-  if (slot.chunk >= 0 && (best == groupBest || best != best)) {
-    first = columns.template firstIn<kLanes>(slot.chunk, lane, groupBest);
-  }
-  first = Group::least(first);
-  if (written) {
-    piece.others.best = static_cast<double>(groupOthers);
-    piece.best = static_cast<double>(groupBest);
-    piece.argmax = groupBest == -infinity<C>() ? begin : first;
-    piece.rankAbove = above;
-    piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+  if (written) piece.others.best = static_cast<double>(groupOthers);
+  // Mostly the own score is above all others: then it is the first, and nothing has to be looked for.
+  if (here && shared < 0 && groupOthers < own) {
+    if (written) {
+      piece.best = static_cast<double>(own);
+      piece.argmax = ownColumn;
+      piece.rankAbove = 0;
+      piece.rankEqual = 1;
+    }
+  } else {
+    const int above = Group::sum(aboveOf[threadIdx.x]), equal = Group::sum(equalOf[threadIdx.x]);
+    const C best = bestOf[threadIdx.x], groupBest = Group::best(best);
+    int first = end;
+    if (chunkOf[threadIdx.x] >= 0 && (best == groupBest || best != best)) {
+      first = columns.template firstIn<kLanes>(chunkOf[threadIdx.x], lane, groupBest);
+    }
+    first = Group::least(first);
+    if (written) {
+      piece.best = static_cast<double>(groupBest);
+      piece.argmax = groupBest == -infinity<C>() ? begin : first;
+      piece.rankAbove = above;
+      piece.rankEqual = equal - (own == -infinity<C>() ? static_cast<int>(columns.template filled<kLanes>()) : 0);
+    }
   }
   if (job.equivalent.signature != nullptr) {
     const ScoreGroup same = equivalentSums<T, kLanes>(job, columns.row, begin, end, ownColumn, length);
@@ -220,7 +212,7 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
 
 // A thread each for rows of a few columns.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+__global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(sizeof(T)))
     scoreRowsByThreads(const ScoreRowsJob job) {
   const int number = static_cast<int>(blockIdx.x * kBlockThreads + threadIdx.x);
   // A thread without work goes along with the last row and writes nothing.
@@ -240,7 +232,7 @@ __global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
 
 // One block a unit: a whole row, or a piece of one.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+__global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(sizeof(T)))
     scoreRowsByBlocks(const ScoreRowsJob job) {
   const int cutUnit = static_cast<int>(blockIdx.x) - job.cut.wholeRows;
   const bool isWhole = cutUnit < 0;
@@ -281,7 +273,7 @@ struct HeldRow {
 // found. With one row a warp, one of the two blocks that registers allow would, by estimate, load nothing for a fourth
 // of the time.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, kScoreBlocksPerMultiprocessor)
+__global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(sizeof(T)))
     scoreRowsByWarps(const ScoreRowsJob job) {
   using Group = ThreadGroup<kWarpLanes>;
   // So many rows end side by side, four lanes a row: one lane alone takes 1000 instructions one after the other.
@@ -388,7 +380,7 @@ void startScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t s
     COLLAPSAR_LAUNCH(scoreRowsByThreads<T>, blocksOf(rows, kBlockThreads), kBlockThreads, stream, job);
   } else if (job.lanes == kWarpLanes) {
     const int64_t blocks = blocksOf(rows, kBlockThreads / kWarpLanes),
-                  most = scoreGroupsAtOnce(kBlockThreads, multiprocessors);
+                  most = scoreGroupsAtOnce(kBlockThreads, sizeof(T), multiprocessors);
     COLLAPSAR_LAUNCH(scoreRowsByWarps<T>, static_cast<unsigned>(blocks < most ? blocks : most), kBlockThreads, stream,
                      job);
   } else {

@@ -47,12 +47,17 @@ struct ScoreRowsJob {
   ScorePiece* pieces;  // [cut.cutUnits()], workspace
 };
 
-// Blocks of a multiprocessor at a time, as registers allow without spilling: 32 KB of loads in flight.
-constexpr int kScoreBlocksPerMultiprocessor = 2;
+#if !defined(COLLAPSAR_SCORE_BLOCKS)
+#define COLLAPSAR_SCORE_BLOCKS 3
+#endif
+// Blocks of a multiprocessor at a time, as registers allow without spilling.
+constexpr int scoreBlocksPerMultiprocessor(int64_t elementBytes) {
+  return elementBytes == 4 ? COLLAPSAR_SCORE_BLOCKS : 2;
+}
 
 // How many threads share a row, if it is not a short one (short_score_rows.h): 1, 32 or 256.
 int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors);
-int64_t scoreGroupsAtOnce(int lanes, int multiprocessors);
+int64_t scoreGroupsAtOnce(int lanes, int64_t elementBytes, int multiprocessors);
 cudaError_t launchScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t stream);
 
 // The same of one element type, which the job has: each has a file of its own, as all together compile for a minute.

@@ -72,7 +72,7 @@ void startScoreRows(CollapsarCudaDevice& device, ScoreRowsJob job, std::int64_t 
   }
   const std::int64_t size = elementBytes(job.dtype);
   job.lanes = scoreLanes(rows, job.columns, size, device.multiprocessors());
-  const std::int64_t groups = scoreGroupsAtOnce(job.lanes, device.multiprocessors());
+  const std::int64_t groups = scoreGroupsAtOnce(job.lanes, size, device.multiprocessors());
   job.cut = cutRows(rows, job.columns, size, groups);
   // Only blocks share a row piece by piece.
   if (job.lanes != kWholeBlockLanes) {

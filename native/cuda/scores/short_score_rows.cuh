@@ -14,9 +14,12 @@ namespace {
 
 constexpr int kShortThreads = 128;
 constexpr int kShortWarps = kShortThreads / kWarpLanes;
+#if !defined(COLLAPSAR_SHORT_BLOCKS)
+#define COLLAPSAR_SHORT_BLOCKS 5
+#endif
 // As registers allow without spilling.
 template <class T>
-constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : 5;
+constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : COLLAPSAR_SHORT_BLOCKS;
 // A lane holds 32 elements, or 128 bytes of them.
 template <class T>
 constexpr int kLaneChunks = sizeof(T) == 2 ? 1 : 2;
@@ -150,23 +153,34 @@ __device__ __forceinline__ Terms<C> termsOf(const C (&x)[kAll], C best, const Sc
   }
 }
 
-// Vectors [kFirst, kFirst + kCount) relative to `best`, which no element exceeds: 10.5 instructions an element of
-// float32, where a rising reference takes 18.8 (score_rows.cuh). Also finds which elements equal `best`.
+// Vectors [kFirst, kFirst + kCount) relative to `best`, which no element exceeds: fewer than 10 instructions an element
+// of float32, where a rising reference takes 18.8 (score_rows.cuh).
 template <int kFirst, int kCount, class Elements, class C>
-__device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale,
-                                               uint32_t& reaching) {
+__device__ __forceinline__ Terms<C> termsBelow(const Elements& elements, C best, const Scale<C>& tokenScale) {
   if constexpr (kCount == 1) {
     C x[Elements::kPerVector];
     unpack<typename Elements::Type>(elements.v[kFirst], x);
-    COLLAPSAR_UNROLLED
-    for (int e = 0; e < Elements::kPerVector; e++) {
-      reaching |= onesIfReaching(x[e], best) & 1u << (kFirst * Elements::kPerVector + e);
-    }
     return termsOf<0, Elements::kPerVector>(x, best, tokenScale);
   } else {
-    const Terms<C> first = termsBelow<kFirst, kCount / 2>(elements, best, tokenScale, reaching);
-    return sumOf(first, termsBelow<kFirst + kCount / 2, kCount / 2>(elements, best, tokenScale, reaching));
+    const Terms<C> first = termsBelow<kFirst, kCount / 2>(elements, best, tokenScale);
+    return sumOf(first, termsBelow<kFirst + kCount / 2, kCount / 2>(elements, best, tokenScale));
   }
+}
+
+// Which elements equal `best`.
+template <class Elements, class C>
+__device__ __forceinline__ uint32_t reachingOf(const Elements& elements, C best) {
+  uint32_t reaching = 0;
+  COLLAPSAR_UNROLLED
+  for (int j = 0; j < Elements::kVectors; j++) {
+    C x[Elements::kPerVector];
+    unpack<typename Elements::Type>(elements.v[j], x);
+    COLLAPSAR_UNROLLED
+    for (int e = 0; e < Elements::kPerVector; e++) {
+      reaching |= onesIfReaching(x[e], best) & 1u << (j * Elements::kPerVector + e);
+    }
+  }
+  return reaching;
 }
 
 template <class T>
@@ -203,40 +217,25 @@ __device__ __forceinline__ void endRow(const ScoreRowsJob& job, int entry, const
   storeRow(job, at, whole);
 }
 
-// The ranks of the own score, which the lane that `writes` notes; what is then hidden of the row.
+// How many elements of the row are above the own score (times 2^16) and how many equal it. `hidden`: so many that equal
+// it are not seen.
 template <int kLanes, class T, class Elements>
-__device__ __forceinline__ uint32_t rankOwn(const ScoreRowsJob& job, const RowVectors<T>& columns, int lane,
-                                            bool writes, Elements& elements, ShortRow<T>& row) {
+__device__ __forceinline__ int ranksOf(const RowVectors<T>& columns, const Elements& elements, T own, int hidden) {
+  using C = typename Element<T>::Compute;
   int above = 0, equal = 0;
-  countRanks(elements.v, row.own, above, equal);
+  countRanks(elements.v, own, above, equal);
   const int ranks = reduceLanes<kLanes>(above << 16 | equal, [](int a, int b) { return a + b; });
-  const int filled =
-      floatOf(row.own) == -infinity<typename Element<T>::Compute>() ? Elements::kCount * kLanes - columns.end : 0;
-  if (writes) {
-    row.rankAbove = ranks >> 16;
-    row.rankEqual = (ranks & 0xffff) - filled;
-  }
-  const uint32_t own = elements.ownBits(columns, lane, row.ownColumn, job.equivalent.signature,
-                                        sharedSignature(job.equivalent, row.ownColumn));
-  elements.hide(own);
-  return own;
+  // What fills the row up, and what was hidden, is -inf.
+  if (floatOf(own) == -infinity<C>()) return ranks - (Elements::kCount * kLanes - columns.end);
+  return floatOf(own) == floatOf(own) ? ranks + hidden : ranks;
 }
 
-// The lane's elements that may be the row's first.
-struct Candidates {
-  uint32_t bits;
-  bool undefined;  // there is a NaN in the row
-};
-
-// The sums of what is not hidden, and which of it is the largest.
+// The sums of what is not hidden, whose largest is `best`.
 template <int kLanes, class T, class Elements>
-__device__ __forceinline__ Candidates sumOthers(const RowVectors<T>& columns, int lane, bool writes,
-                                                const Elements& elements, ShortRow<T>& row) {
+__device__ __forceinline__ void sumOthers(bool writes, const Elements& elements, typename Element<T>::Compute best,
+                                          ShortRow<T>& row) {
   using C = typename Element<T>::Compute;
-  C best = largestOf<T>(elements.v);
-  best = reduceLanes<kLanes>(best, [](C a, C b) { return maxOrNan(a, b); });
-  uint32_t reaching = 0;
-  const Terms<C> terms = termsBelow<0, Elements::kVectors>(elements, best, row.tokenScale, reaching);
+  const Terms<C> terms = termsBelow<0, Elements::kVectors>(elements, best, row.tokenScale);
   const Terms<double> sums = reduceLanes<kLanes>(
       Terms<double>{static_cast<double>(terms.s), static_cast<double>(terms.t), static_cast<double>(terms.tokenS)},
       sumOf<double>);
@@ -246,9 +245,13 @@ __device__ __forceinline__ Candidates sumOthers(const RowVectors<T>& columns, in
     row.t = sums.t;
     row.tokenS = sums.tokenS;
   }
-  if (best == -infinity<C>()) reaching = Elements::inRow(columns, lane, reaching);
-  return {reaching, best != best};
 }
+
+// The lane's elements that may be the row's first.
+struct Candidates {
+  uint32_t bits;
+  bool undefined;  // there is a NaN in the row
+};
 
 // The argmax.
 template <class Elements, int kLanes, class T>
@@ -288,8 +291,28 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
     const RowVectors<T> columns = next;
     ShortRow<T>& row = space.rows[entry - first];
     const bool real = kGroups == 1 || turn + group < end, writes = real && lane == 0;
-    const uint32_t own = rankOwn<kLanes>(job, columns, lane, writes, elements, row);
-    const Candidates others = sumOthers<kLanes>(columns, lane, writes, elements, row);
+    using C = typename Element<T>::Compute;
+    // Columns equivalent to own are hidden with it, and have to be ranked before.
+    const bool grouped = job.equivalent.signature != nullptr;
+    int ranks = grouped ? ranksOf<kLanes>(columns, elements, row.own, 0) : 1;
+    const uint32_t own = elements.ownBits(columns, lane, row.ownColumn, job.equivalent.signature,
+                                          sharedSignature(job.equivalent, row.ownColumn));
+    elements.hide(own);
+    const C best = reduceLanes<kLanes>(largestOf<T>(elements.v), [](C a, C b) { return maxOrNan(a, b); });
+    // Mostly the own score is above all others, in all of the warp's rows: then it is the first and the argmax, and a
+    // fourth of the instructions are spared.
+    const bool searched = grouped || __ballot_sync(kAllLanes, !(best < floatOf(row.own))) != 0;
+    Candidates candidates{own, best != best};
+    if (searched) {
+      if (!grouped) ranks = ranksOf<kLanes>(columns, elements, row.own, 1);
+      const uint32_t reaching = reachingOf(elements, best);
+      candidates.bits |= best == -infinity<C>() ? Elements::inRow(columns, lane, reaching) : reaching;
+    }
+    if (writes) {
+      row.rankAbove = ranks >> 16;
+      row.rankEqual = ranks & 0xffff;
+    }
+    sumOthers<kLanes>(writes, elements, best, row);
     // The next row comes while the argmax is found, into the registers that are free by then.
     const int following = turn + kGroups;
     if (following < end && following < first + kWarpLanes) {
@@ -297,7 +320,8 @@ __device__ __forceinline__ void takeRows(const ScoreRowsJob& job, int first, int
       next = columnsOf<T>(job, entry);
       elements.load(next, lane);
     }
-    const int32_t argmax = firstOf<Elements, kLanes>(columns, lane, {others.bits | own, others.undefined});
+    int32_t argmax = row.ownColumn;
+    if (searched) argmax = firstOf<Elements, kLanes>(columns, lane, candidates);
     if (writes) row.argmax = argmax;
   }
   __syncwarp();
