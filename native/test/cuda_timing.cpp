@@ -353,7 +353,8 @@ int main(int count, char** arguments) {
     const std::string top = topK == 0 ? "" : " top 8";
     timeScores("scores f32 65536x4096" + top, DType::Float32, 65536, 4096, topK, Own::Best);
     timeScores("scores f32 8192x65536" + top, DType::Float32, 8192, 65536, topK, Own::Best);
-    timeScores("scores f32 2200x65536" + top, DType::Float32, 2200, 65536, topK, Own::Best);  // a second round, nearly empty
+    // A second round, nearly empty.
+    timeScores("scores f32 2200x65536" + top, DType::Float32, 2200, 65536, topK, Own::Best);
     timeScores("scores f32 262144x1024" + top, DType::Float32, 262144, 1024, topK, Own::Best);
     timeScores("scores f32 1048576x256" + top, DType::Float32, 1048576, 256, topK, Own::Best);
     timeScores("scores f32 1048576x64" + top, DType::Float32, 1048576, 64, topK, Own::Best);

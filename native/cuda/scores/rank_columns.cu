@@ -1,5 +1,5 @@
-// Counts the columns before a row's own, or before the first that is equivalent to it: by falling score, NaN first; ties
-// by rising column. Few rows of float32 need it, and many of bfloat16, whose scores are often equal.
+// Counts the columns before a row's own, or before the first that is equivalent to it: by falling score, NaN first;
+// ties by rising column. Few rows of float32 need it, and many of bfloat16, whose scores are often equal.
 #include "rank_columns.h"
 
 #include "cuda/kernel_launch.h"
@@ -64,7 +64,8 @@ __global__ void __launch_bounds__(kBlockThreads) rankColumns(const ScoreRowsJob 
   const int begin = (static_cast<int>(blockIdx.x) * Group::kGroups + Group::index()) * rowsOfGroup;
   const int end = begin + rowsOfGroup < job.cut.rows ? begin + rowsOfGroup : job.cut.rows;
   const int looked = begin + static_cast<int>(threadIdx.x) % kWarpLanes;
-  uint32_t unknown = __ballot_sync(kAllLanes, looked < end && job.out.hitRank[job.firstRow + looked] == kHitRankUnknown);
+  const bool isUnknown = looked < end && job.out.hitRank[job.firstRow + looked] == kHitRankUnknown;
+  uint32_t unknown = __ballot_sync(kAllLanes, isUnknown);
   COLLAPSAR_ROLLED
   for (; unknown != 0; unknown &= unknown - 1) {
     const int entry = begin + __ffs(static_cast<int>(unknown)) - 1, row = job.firstRow + entry;

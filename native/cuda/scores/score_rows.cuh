@@ -86,8 +86,7 @@ __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T tar
 }
 
 // Columns of a row, by one thread group; `v` is their first chunk, and each next one is loaded into its vectors as they
-// are used up. Lane 0 writes `piece`, one field as soon as it is there: registers are short. `taken()`: `v` is no longer
-// needed.
+// are used up. Lane 0 writes `piece`, one field as soon as it is there: registers are short. `taken()`: `v` is free.
 template <class T, int kLanes, class Taken>
 __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns,
                                          Vector (&v)[kChunkVectors], int ownColumn, T ownScore, double length,

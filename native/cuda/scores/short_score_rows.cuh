@@ -14,12 +14,9 @@ namespace {
 
 constexpr int kShortThreads = 128;
 constexpr int kShortWarps = kShortThreads / kWarpLanes;
-#if !defined(COLLAPSAR_SHORT_BLOCKS)
-#define COLLAPSAR_SHORT_BLOCKS 5
-#endif
 // As registers allow without spilling.
 template <class T>
-constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : COLLAPSAR_SHORT_BLOCKS;
+constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : 5;
 // A lane holds 32 elements, or 128 bytes of them.
 template <class T>
 constexpr int kLaneChunks = sizeof(T) == 2 ? 1 : 2;
