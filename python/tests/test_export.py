@@ -14,6 +14,7 @@ import pytest
 from collapsar import ArgumentError, CollapsarError
 from collapsar._node import find_command, find_node
 from collapsar.export import export, main
+from collapsar.step_file import write_step
 
 
 def slime_data(prompts: int = 3):
@@ -73,6 +74,38 @@ def test_of_slime_are_read_without_trust_where_they_are_plain(tmp_path):
         for await (const step of readRollouts({json.dumps(str(tmp_path / "out.jsonl"))}))
           console.log(JSON.stringify([Number(step.step), step.rows]));""")
     assert json.loads(found) == [4, 12]
+
+
+def test_of_slime_have_environments_and_the_turns_of_an_execution(tmp_path):
+    torch = pytest.importorskip("torch")
+    data = slime_data(2)
+    for at, sample in enumerate(data["samples"]):
+        sample["metadata"] = {"source_name": "math" if at < 4 else "code"}
+        sample["rollout_id"] = at - at % 2 if at < 4 else at
+    torch.save(data, tmp_path / "7.pt")
+    export([tmp_path / "7.pt"], tmp_path / "out.jsonl")
+    rows = lines(tmp_path / "out.jsonl")
+    assert [row["environment"] for row in rows] == ["math"] * 4 + ["code"] * 4
+    assert [(row.get("episode"), row.get("turn")) for row in rows[:5]] == [(0, 0), (0, 1), (2, 0), (2, 1), (None, None)]
+    assert "sample" not in rows[0] and rows[4]["sample"] == 4
+    found = engine(f"""
+        import {{ readRollouts }} from "{{DIST}}/exports/logs.js";
+        for await (const step of readRollouts({json.dumps(str(tmp_path / "out.jsonl"))}))
+          console.log(JSON.stringify(step.environment));""")
+    assert json.loads(found) == ["math"] * 4 + ["code"] * 4
+
+
+def test_step_files_name_environments(tmp_path):
+    path = tmp_path / "step_00007.safetensors"
+    groups = [0, 0, 1, 1, 2, 2]
+    named = ["math", "math", None, None, "code", "code"]
+    prompts = [[1], [2], [3]]
+    write_step(path, 7, np.zeros((6, 3)), lengths=[1] * 6, group=groups, prompts=prompts, environments=named)
+    found = engine(f"""
+        import {{ readStepFile }} from "{{DIST}}/exports/logs.js";
+        const {{ environments }} = await readStepFile({json.dumps(str(path))});
+        console.log(JSON.stringify([environments.names, [...environments.ofRow]]));""")
+    assert json.loads(found) == [["(none)", "code", "math"], [2, 2, 0, 0, 1, 1]]
 
 
 class Boom:

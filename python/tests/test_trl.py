@@ -210,9 +210,30 @@ class TestRows:
 
     def test_have_their_reasoning_between_tags(self, tmp_path):
         trainer = trainer_of(tmp_path, max_steps=1)
-        assert watch(trainer, threads=1)._finder._tags == ("<think>", "</think>")
+        assert watch(trainer, threads=1)._finder.tags == ("<think>", "</think>")
         other = trainer_of(tmp_path, max_steps=1)
-        assert watch(other, tags=None, threads=1)._finder._tags is None
+        assert watch(other, tags=None, threads=1)._finder.tags is None
+
+    def test_are_of_the_environments_that_the_data_set_names(self, tmp_path):
+        texts = [f"w{at} w{at + 1}" for at in range(8)]
+        data = datasets.Dataset.from_dict({"prompt": texts, "topic": ["math", "code"] * 4})
+        trainer = trainer_of(tmp_path, max_steps=1, data=data)
+        seen = watch(trainer, environment="topic", on_error="raise", threads=1)
+        given = []
+        observe = seen.watching.observe
+        seen.watching.observe = lambda rollouts, score: given.append(rollouts) or observe(rollouts, score)
+        trainer.train()
+        topics = dict(zip(texts, ["math", "code"] * 4, strict=True))
+        prompts = trainer.processing_class.batch_decode(given[0].prompt_tokens)
+        assert given[0].environments == [topics[prompts[group]] for group in given[0].groups]
+        assert set(given[0].environments) == {"math", "code"}
+        other = trainer_of(tmp_path, max_steps=1, data=data)
+        with pytest.raises(
+            ArgumentError, match=r"environment: got 'topik', expected a column of the data set: prompt, topic"
+        ):
+            watch(other, environment="topik", threads=1)
+        by_row = watch(other, environment=lambda row: row["topic"].upper(), threads=1)
+        assert by_row._local_environments([{"topic": "math"}, {"topic": "code"}], 2) == ["MATH", "CODE"]
 
     def test_are_grouped_by_what_they_saw(self, tmp_path):
         trainer = trainer_of(tmp_path)

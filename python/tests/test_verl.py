@@ -252,6 +252,23 @@ class TestSync:
         assert sys.meta_path == before
 
 
+class TestEnvironments:
+    def test_are_the_data_sources_of_the_rows(self):
+        from collapsar.spans import Reasoning
+        from collapsar.verl.batch import batch_of
+
+        fields = {
+            "uid": ["a", "b", "pad", "c"],
+            "responses": [response_of(0)] * 4,
+            "response_mask": [[1] * len(response_of(0))] * 4,
+            "data_source": [np.str_("openai/gsm8k"), "code", "pad", None],
+        }
+        rollouts = batch_of(fields, [0, 1, 3], tokenizer(WORDS), Reasoning()).rollouts
+        assert rollouts.environments == ["openai/gsm8k", "code", None]
+        del fields["data_source"]
+        assert batch_of(fields, [0, 1, 3], tokenizer(WORDS), Reasoning()).rollouts.environments is None
+
+
 def keeping(found):
     from collapsar.monitor import Step
 

@@ -14,11 +14,14 @@ import os
 import pickle
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from .errors import ArgumentError, CollapsarError
+from .slime import environment_of, executions_of
 from .spans import SpanFinder, tags_of
 from .step_file import write_step
 from .watching import numbered
@@ -144,6 +147,7 @@ def _write_step(
         prompts=prompts,
         rewards=rewards if len(rewards) == len(rows) else None,
         valid=[span.valid for span in spans],
+        environments=[row.get("environment") for row in rows] if any("environment" in row for row in rows) else None,
         metadata=metadata,
     )
 
@@ -200,22 +204,35 @@ def _is_slime(data: Any) -> bool:
 
 
 def _slime_rows(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for sample in data["samples"]:
-        taken = sample if isinstance(sample, Mapping) else vars(sample)
-        tokens, length = list(taken.get("tokens") or ()), int(taken.get("response_length") or 0)
+    samples = [
+        SimpleNamespace(**(sample if isinstance(sample, Mapping) else vars(sample))) for sample in data["samples"]
+    ]
+    for sample in samples:
+        sample.group_index = getattr(sample, "group_index", None)
+    executions = executions_of(samples)
+    sizes, turns = Counter(executions), Counter[Any]()
+    for sample, execution in zip(samples, executions, strict=True):
+        tokens, length = list(getattr(sample, "tokens", None) or ()), int(getattr(sample, "response_length", 0) or 0)
         cut = len(tokens) - length
-        reward = taken.get("reward")
-        status = taken.get("status", "completed")
+        reward = getattr(sample, "reward", None)
+        status = getattr(sample, "status", "completed")
+        prompt = getattr(sample, "prompt", None)
+        # Of an execution that was split into several samples, these are its turns.
+        is_turn = sizes[execution] > 1
         yield {
-            "group": taken.get("group_index"),
-            "sample": taken.get("index"),
-            "prompt": taken["prompt"] if isinstance(taken.get("prompt"), str) else None,
+            "group": sample.group_index,
+            "sample": getattr(sample, "index", None) if not is_turn else None,
+            "episode": sample.rollout_id if is_turn else None,
+            "turn": turns[execution] if is_turn else None,
+            "prompt": prompt if isinstance(prompt, str) else None,
             "prompt_tokens": tokens[:cut],
-            "output": taken.get("response"),
+            "output": getattr(sample, "response", None),
             "tokens": tokens[cut:],
             "reward": next(iter(reward.values()), None) if isinstance(reward, Mapping) else reward,
             "truncated": str(getattr(status, "value", status)) == "truncated",
+            "environment": environment_of(sample),
         }
+        turns[execution] += 1
 
 
 # ---- verl, RAGEN, SkyRL
@@ -238,6 +255,7 @@ def _batch_rows(path: Path, data: Any) -> Iterator[dict[str, Any]]:
     attention = _column(columns, "attention_mask")
     rewards = _column(columns, "rm_scores", "token_level_scores", "rewards", "reward")
     groups = _column(columns, "uid", "uids", "group_ids")
+    environments = _column(columns, "data_source", "data_sources", "environment", "env_tags")
     for at, response in enumerate(responses):
         width = len(prompts[at]) if prompts is not None else 0
         seen = attention[at] if attention is not None and len(attention[at]) == width + len(response) else None
@@ -250,6 +268,7 @@ def _batch_rows(path: Path, data: Any) -> Iterator[dict[str, Any]]:
             "prompt_tokens": prompt,
             "tokens": [token for token, own in zip(response, real, strict=False) if own],
             "reward": None if rewards is None else _total(rewards[at]),
+            "environment": None if environments is None or environments[at] is None else str(environments[at]),
         }
 
 

@@ -244,9 +244,13 @@ class Monitor:
         prompt_tokens: Sequence[Integers] | None = None,
         episodes: Integers | None = None,
         turns: Integers | None = None,
+        environments: Sequence[str | None] | None = None,
         due: bool | None = None,
     ) -> Step:
-        """Opens a step (docs/guide/monitor.md has the labels). ``number`` rises from step to step."""
+        """Opens a step (docs/guide/monitor.md has the labels). ``number`` rises from step to step.
+
+        ``environments`` names the environment, task or data source of each row's prompt, or is None in rows without.
+        """
         answer = self.ask(
             "step",
             step=int(number),
@@ -258,6 +262,7 @@ class Monitor:
             else [_integers(tokens, "prompt_tokens") for tokens in prompt_tokens],
             episodes=_optional(episodes, "episodes"),
             turns=_optional(turns, "turns"),
+            environments=None if environments is None else [_name(name) for name in environments],
             due=due,
         )
         return Step(self, int(number), len(groups), answer)
@@ -375,6 +380,13 @@ def _integers(values: Integers, argument: str) -> list[int]:
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
         raise ArgumentError(f"got an array of {array.dtype}, expected integers", argument)
     return array.tolist()  # type: ignore[no-any-return]
+
+
+def _name(value: Json) -> Json:
+    """A label as JSON has it: numpy's strings are strings, its NaN is none."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return str(value)
 
 
 def _numbers(values: Numbers) -> list[float | str | None]:

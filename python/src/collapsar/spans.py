@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
+
+from .errors import ArgumentError
 
 
 class Tokenizer(Protocol):
@@ -21,11 +23,15 @@ class Tokenizer(Protocol):
 
 TAGS = ("<think>", "</think>")
 
+#: what opens and closes the reasoning; ``"auto"``: ``TAGS`` where the tokenizer knows them; None: all is reasoning
+Tags: TypeAlias = "tuple[str, str] | Literal['auto'] | None"
+
 
 def tags_of(tokenizer: Any) -> tuple[str, str] | None:
     """``<think>`` and ``</think>`` where the tokenizer or its chat template has them; else None."""
     template = getattr(tokenizer, "chat_template", None)
-    known = all(tag in tokenizer.get_vocab() for tag in TAGS)
+    vocabulary = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
+    known = all(tag in vocabulary for tag in TAGS)
     return TAGS if known or (isinstance(template, str) and TAGS[1] in template) else None
 
 
@@ -60,7 +66,8 @@ class SpanFinder:
 
     def __init__(self, tokenizer: Tokenizer, tags: tuple[str, str] | None = TAGS):
         self._tokenizer = tokenizer
-        self._tags = tags
+        #: opener and closer; None: there are none
+        self.tags = tags
         self._ids = [None, None] if tags is None else [self._one_id(tag) for tag in tags]
         ends = tokenizer.eos_token_id
         self._ends = set(ends) if isinstance(ends, (list, tuple)) else {ends}
@@ -78,7 +85,7 @@ class SpanFinder:
             ids = ids[: next((at for at, is_own in enumerate(own) if not is_own), len(ids))]
         last = next((at for at, token in enumerate(ids) if token in self._ends), len(ids))
         ended = last < len(ids)
-        if self._tags is None:
+        if self.tags is None:
             closed = ended or len(ids) < len(completion)
             return Span(0, last, valid=closed, truncated=not closed)
         opened = self._after_opener(ids[:last])
@@ -86,7 +93,8 @@ class SpanFinder:
         is_open = opened is not None or self._opens(list(prompt))
         close = self._before_closer(ids[start:last])
         if close is None:
-            return Span(start, last, valid=False, truncated=True)
+            # Without either tag nothing was cut: a model that does not reason in them has answered.
+            return Span(start, last, valid=False, truncated=is_open or (not ended and len(ids) == len(completion)))
         return Span(start, start + close, valid=is_open, truncated=False)
 
     def _one_id(self, tag: str) -> int | None:
@@ -100,7 +108,7 @@ class SpanFinder:
         """Tokens up to the end of the first opener; None without one."""
         if self._ids[0] is not None:
             return ids.index(self._ids[0]) + 1 if self._ids[0] in ids else None
-        tag = self._tags[0]  # type: ignore[index]
+        tag = self.tags[0]  # type: ignore[index]
         if tag not in self._text(ids):
             return None
         return self._least(ids, lambda text: tag in text)
@@ -109,7 +117,7 @@ class SpanFinder:
         """Tokens before the first one of the first closer; None without one."""
         if self._ids[1] is not None:
             return ids.index(self._ids[1]) if self._ids[1] in ids else None
-        tag = self._tags[1]  # type: ignore[index]
+        tag = self.tags[1]  # type: ignore[index]
         place = self._text(ids).find(tag)
         if place < 0:
             return None
@@ -134,5 +142,80 @@ class SpanFinder:
             reverse = prompt[::-1]
             return opener in reverse and (closer not in reverse or reverse.index(opener) < reverse.index(closer))
         text = self._text(prompt)
-        opened = text.rfind(self._tags[0])  # type: ignore[index]
-        return opened >= 0 and text.find(self._tags[1], opened) < 0  # type: ignore[index]
+        opened = text.rfind(self.tags[0])  # type: ignore[index]
+        return opened >= 0 and text.find(self.tags[1], opened) < 0  # type: ignore[index]
+
+
+def checked_tags(tags: Any) -> Tags:
+    """Tags as they are given, also as a list of JSON.
+
+    Raises:
+        ArgumentError: they are neither two texts, nor ``"auto"``, nor None.
+    """
+    if tags is None or tags == "auto":
+        return tags  # type: ignore[no-any-return]
+    pair = tuple(tags) if isinstance(tags, (list, tuple)) else ()
+    if len(pair) != 2 or not all(isinstance(tag, str) and tag for tag in pair):
+        raise ArgumentError(f"got {tags!r}, expected two tags, 'auto' or None", "tags")
+    return pair
+
+
+class Reasoning:
+    """Where the reasoning stands in a trainer's responses, found with its own tokenizer: the same for all hooks."""
+
+    def __init__(self, tags: Any = "auto"):
+        self.tags = checked_tags(tags)
+        self._tokenizer: Any = None
+        self._finder: SpanFinder | None = None
+
+    def spans(
+        self,
+        tokenizer: Any,
+        responses: Sequence[Sequence[int]],
+        prompts: Sequence[Sequence[int]] | None = None,
+        masks: Sequence[Sequence[float] | None] | None = None,
+    ) -> list[Span]:
+        """The reasoning of each response, in the first turn that the policy wrote.
+
+        Args:
+            tokenizer: of the trainer, or None: then all of the turn is the reasoning.
+            responses: R lists of token ids, without padding.
+            prompts: [R] token ids of what stands before, which may have opened the reasoning.
+            masks: [R] 1 for tokens of the policy, 0 for those of tools. Without any 1 it is none.
+
+        Raises:
+            ArgumentError: tags were asked for by name, and there is no tokenizer to find them with.
+        """
+        finder = self.finder(tokenizer)
+        spans = []
+        for at, response in enumerate(responses):
+            mask = None if masks is None else masks[at]
+            own = None if mask is None or not any(mask) else list(mask)
+            # What a tool or a template wrote first is context.
+            first = 0 if own is None else next(place for place, is_own in enumerate(own) if is_own)
+            before = [*(prompts[at] if prompts is not None else ()), *response[:first]]
+            if finder is None:
+                end = (
+                    len(response) if own is None else next((i for i in range(first, len(own)) if not own[i]), len(own))
+                )
+                spans.append(Span(first, min(end, len(response)), valid=True, truncated=False))
+                continue
+            span = finder.find(response[first:], before, None if own is None else own[first:])
+            spans.append(Span(first + span.start, first + span.end, span.valid, span.truncated))
+        return spans
+
+    def finder(self, tokenizer: Any) -> SpanFinder | None:
+        """What finds it; None without a tokenizer."""
+        if tokenizer is None:
+            if isinstance(self.tags, tuple):
+                raise ArgumentError("need the trainer's tokenizer, which could not be had", "tags")
+            return None
+        if self._finder is None or tokenizer is not self._tokenizer:
+            tags = tags_of(tokenizer) if self.tags == "auto" else self.tags
+            self._tokenizer, self._finder = tokenizer, SpanFinder(tokenizer, tags)  # type: ignore[arg-type]
+        return self._finder
+
+    def has_tags(self, tokenizer: Any) -> bool:
+        """Whether the reasoning is told from the answer."""
+        finder = self.finder(tokenizer)
+        return finder is not None and finder.tags is not None

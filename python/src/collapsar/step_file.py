@@ -26,6 +26,7 @@ def write_step(
     prompts: Sequence[Sequence[int]],
     rewards: Sequence[float] | None = None,
     valid: Sequence[bool] | None = None,
+    environments: Sequence[str | None] | None = None,
     run: str | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
@@ -40,6 +41,7 @@ def write_step(
         prompts: P lists of token ids.
         rewards: [R].
         valid: [R] the reasoning was well formed.
+        environments: [R] name of the environment, task or data source of each row's prompt; None where it has none.
         run: name of the run. Default: that of the folder.
         metadata: anything else: ``temperature``, ``model``, …
     """
@@ -60,7 +62,14 @@ def write_step(
         tensors["rewards"] = np.asarray(rewards, dtype=np.float64)
     if valid is not None:
         tensors["valid"] = np.asarray(valid, dtype=np.uint8)
-    described = dict(metadata or {}) | {"step": str(int(step))} | ({} if run is None else {"run": run})
+    named: dict[str, str] = {}
+    if environments is not None:
+        names = sorted({str(name) for name in environments if name is not None})
+        number = {name: at for at, name in enumerate(names)}
+        ids = [-1 if name is None else number[str(name)] for name in environments]
+        tensors["environment"] = np.asarray(ids, dtype=np.int32)
+        named = {"environment_names": json.dumps(names)}
+    described = dict(metadata or {}) | named | {"step": str(int(step))} | ({} if run is None else {"run": run})
     target = Path(path)
     temporary = target.with_name(target.name + ".tmp")
     try:

@@ -26,7 +26,7 @@ from transformers import TrainerCallback
 from .errors import ArgumentError, CollapsarError
 from .hf import Row, cross_scores
 from .monitor import Json
-from .spans import Span, SpanFinder, tags_of
+from .spans import Span, Tags
 from .watching import Observation, Rollouts, Watching, logger
 
 STATE_FILE = "collapsar.json"
@@ -44,8 +44,9 @@ def watch(
     *,
     every: int | Literal["never"] = 5,
     outcome: Outcome | None = None,
+    environment: str | Callable[[dict[str, Any]], str | None] | None = None,
     filter: Mapping[str, Json] | None = None,
-    tags: tuple[str, str] | Literal["auto"] | None = "auto",
+    tags: Tags = "auto",
     negatives: int | Literal["auto"] | None = "auto",
     max_tokens: int = 16384,
     cache: bool = True,
@@ -69,6 +70,8 @@ def watch(
         every: cross-scores every so many generations, and at the start of the run; ``"never"``: texts alone.
         outcome: the reward function that says whether a row is right, by name or index; or a function of the batch's
             inputs. Default: none, rewards say it.
+        environment: the data set's column that names the environment, task or data source of a prompt, for batches that
+            mix several; or a function of a row of the data set. Default: they are one.
         filter: which prompts to train on (docs/reference/filter.md); None: all, and training is bit-identical to one
             that nobody watches.
         tags: what opens and closes the reasoning; None: the whole completion is; ``"auto"``: ``<think>``, ``</think>``
@@ -107,6 +110,7 @@ def watch(
         filter=filter,
         negatives=negatives,
         texts=texts,
+        tags=tags,
         log=log,
         stop=stop,
         on_error=on_error,
@@ -121,7 +125,13 @@ def watch(
     watching = _on_all(trainer.accelerator, open_watching)
     try:
         return Watch(
-            trainer, watching, outcome=outcome, tags=tags, max_tokens=max_tokens, cache=cache, on_report=on_report
+            trainer,
+            watching,
+            outcome=outcome,
+            environment=environment,
+            max_tokens=max_tokens,
+            cache=cache,
+            on_report=on_report,
         )
     except BaseException:
         watching.close()
@@ -155,7 +165,7 @@ class Watch(TrainerCallback):
         watching: Watching,
         *,
         outcome: Outcome | None,
-        tags: tuple[str, str] | Literal["auto"] | None,
+        environment: str | Callable[[dict[str, Any]], str | None] | None,
         max_tokens: int,
         cache: bool,
         on_report: Callable[[Observation], None] | None,
@@ -168,6 +178,7 @@ class Watch(TrainerCallback):
         self.last: Observation | None = None
         self._outcome = outcome
         self._outcome_at = self._find_outcome(outcome)
+        self._environment = environment
         self._max_tokens = max_tokens
         self._cache = cache
         self._on_report = on_report
@@ -178,7 +189,14 @@ class Watch(TrainerCallback):
         self._loss_scale = 1.0
         self._stopping: str | None = None
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
-        self._finder = SpanFinder(tokenizer, tags_of(tokenizer) if tags == "auto" else tags)
+        self._tokenizer = tokenizer
+        finder = watching.reasoning.finder(tokenizer)
+        if finder is None:
+            raise ArgumentError(
+                f"{type(trainer).__name__} has no processing_class, which finds the reasoning", "trainer"
+            )
+        self._finder = finder
+        self._check_environment()
         if watching.filter is not None:
             self._check_filter()
         self._wrap("_calculate_rewards", self._calculate_rewards)
@@ -233,7 +251,7 @@ class Watch(TrainerCallback):
         # Evaluation is no step of the run.
         if not self.trainer.model.training:
             return output
-        observation = self._guarded(output)
+        observation = self._guarded(output, kwargs["inputs"] if "inputs" in kwargs else args[0])
         self.last = observation
         logs = self.trainer._metrics["train"]
         for key, value in observation.logged.items():
@@ -297,11 +315,11 @@ class Watch(TrainerCallback):
 
     # ---- one generation
 
-    def _guarded(self, output: Mapping[str, Any]) -> Observation:
+    def _guarded(self, output: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]]) -> Observation:
         """Whatever is wrong with a generation's rows ends no training."""
         before = self.watching.generation
         try:
-            return self._observe(output)
+            return self._observe(output, inputs)
         except Exception as error:
             if self.watching.on_error == "raise":
                 raise
@@ -309,14 +327,18 @@ class Watch(TrainerCallback):
             self.watching.fail(error)
             return Observation(self.watching.generation)
 
-    def _observe(self, output: Mapping[str, Any]) -> Observation:
+    def _observe(self, output: Mapping[str, Any], inputs: Sequence[Mapping[str, Any]]) -> Observation:
         """The same on every rank: the monitor is the main process's, and what it says is broadcast."""
         accelerator = self.trainer.accelerator
+        if accelerator.is_main_process:
+            self.watching.note_reasoning(self._tokenizer)
         rows: list[Any]
         try:
             if isinstance(self._outcomes, Exception):
                 raise self._outcomes
             rows = self._local_rows(output)
+            for row, name in zip(rows, self._local_environments(inputs, len(rows)), strict=True):
+                row["environment"] = name
         except Exception as error:
             if accelerator.num_processes == 1:
                 raise
@@ -452,6 +474,16 @@ class Watch(TrainerCallback):
             rows.append({"prompt": prompt, "ids": completion, "span": span})
         return rows
 
+    def _local_environments(self, inputs: Sequence[Mapping[str, Any]], rows: int) -> list[str | None]:
+        """Of this rank's rows, as the data set has them."""
+        name = self._environment
+        if name is None:
+            return [None] * rows
+        if len(inputs) != rows:
+            return [None] * rows
+        found = [example.get(name) if isinstance(name, str) else name(dict(example)) for example in inputs]
+        return [None if value is None else str(value) for value in found]
+
     def _unpadded(self, ids: list[int]) -> int:
         tokenizer = getattr(self.trainer.processing_class, "tokenizer", self.trainer.processing_class)
         length = len(ids)
@@ -477,6 +509,7 @@ class Watch(TrainerCallback):
             truncated=[span.truncated for span in spans],
             response_lengths=[len(row["ids"]) for row in rows],
             outcomes=self._row_outcomes(outcomes),
+            environments=None if self._environment is None else [row["environment"] for row in rows],
         )
 
     def _total_rewards(self, rows: int) -> npt.NDArray[np.float32] | None:
@@ -546,6 +579,13 @@ class Watch(TrainerCallback):
             raise ArgumentError("cannot be applied to Liger's fused loss: train without use_liger_kernel", "filter")
 
     # ---- arguments
+
+    def _check_environment(self) -> None:
+        """A name that the data set does not have is found before training begins."""
+        columns = getattr(getattr(self.trainer, "train_dataset", None), "column_names", None)
+        name = self._environment
+        if isinstance(name, str) and isinstance(columns, list) and name not in columns:
+            raise ArgumentError(f"got {name!r}, expected a column of the data set: {', '.join(columns)}", "environment")
 
     def _find_outcome(self, outcome: Outcome | None) -> int | None:
         if outcome is None or callable(outcome):

@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import os
+import re
 import threading
 import time
 import urllib.parse
@@ -21,6 +22,7 @@ import numpy.typing as npt
 
 from .errors import ArgumentError, CollapsarError, SidecarError, StateError
 from .monitor import Json, Monitor, Report, Step
+from .spans import Reasoning, Tags
 from .state_file import read_state, write_state
 
 logger = logging.getLogger("collapsar")
@@ -69,7 +71,12 @@ class Rollouts:
     outcomes: Sequence[float] | npt.NDArray[Any] | None = None
     #: [R] token mean of the policy's entropy
     entropies: Sequence[float] | None = None
+    #: [R] environment, task or data source of each row's prompt; None where it has none
+    environments: Sequence[str | None] | None = None
 
+
+#: what notes of one kind differ in
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
 
 #: given prompt -> rows: [R, P] sums, NaN where nothing was asked
 Score = Callable[[Mapping[int, npt.NDArray[np.int64]]], npt.ArrayLike]
@@ -89,6 +96,8 @@ class Observation:
     stop: str | None = None
     #: sentences of verdicts that are new
     verdicts: list[str] = field(default_factory=list)
+    #: what to know before trusting the figures, where it was not said before
+    notes: list[str] = field(default_factory=list)
     report: dict[str, Json] | None = None
     seconds: float = 0.0
 
@@ -106,6 +115,8 @@ class Watching:
         negatives: prompts besides its own that each row is scored under; ``"auto"``: 4 from 16 prompts on, all below;
             None: all.
         texts: figures of the texts at every step.
+        tags: what opens and closes the reasoning, for hooks that take it out of responses; None: the whole response is
+            the reasoning; ``"auto"``: ``<think>``, ``</think>`` where the tokenizer or its chat template has them.
         log: ``"default"``: at most ten figures a step; ``"all"``: everything.
         stop: whether an early stop of the monitor ends the run.
         on_error: ``"warn"``: say it and train on, that generation unwatched and unfiltered; ``"raise"``.
@@ -127,6 +138,7 @@ class Watching:
         filter: Mapping[str, Json] | None = None,
         negatives: int | Literal["auto"] | None = "auto",
         texts: bool = True,
+        tags: Tags | Sequence[str] = "auto",
         log: Literal["default", "all"] = "default",
         stop: bool = False,
         on_error: Literal["warn", "raise"] = "warn",
@@ -153,6 +165,8 @@ class Watching:
         self.filter = None if filter is None else dict(filter)
         self.negatives = negatives
         self.texts = texts
+        #: where the reasoning stands in responses
+        self.reasoning = Reasoning(tags)
         self.log = log
         self.stop = stop
         self.on_error = on_error
@@ -175,6 +189,7 @@ class Watching:
             "to": to,
         }
         self._asks = asks
+        self._said: set[str] = set()
         self._monitor: Monitor | None = None
         #: a sidecar that starts beside the training
         self._starting: concurrent.futures.Future[Monitor] | None = None
@@ -248,6 +263,29 @@ class Watching:
                 "" if self.filter is None else " and unfiltered",
                 type(error).__name__,
                 error,
+            )
+
+    def note(self, text: str) -> bool:
+        """Says what to know before trusting the figures, each kind once: notes that differ in numbers are of one kind.
+
+        Returns:
+            Whether it was new.
+        """
+        kind = _NUMBER.sub("#", text)
+        if kind in self._said:
+            return False
+        self._said.add(kind)
+        logger.warning("collapsar, generation %d, note: %s", self.generation, text)
+        return True
+
+    def note_reasoning(self, tokenizer: Any) -> None:
+        """Says it where the whole response is taken for the reasoning, though nobody asked for that."""
+        if self.texts and self.reasoning.tags is not None and not self.reasoning.has_tags(tokenizer):
+            why = "there is no tokenizer" if tokenizer is None else "the tokenizer has no <think>"
+            self.note(
+                f"the whole response is measured, answer and all, as {why}: where answers depend on the prompt, "
+                'reasoning that does not would go unseen. Name what stands around the reasoning (tags=("…", "…")), '
+                "or say tags=None"
             )
 
     def save(self) -> dict[str, Json]:
@@ -361,6 +399,7 @@ class Watching:
             groups=rollouts.groups,
             lengths=rollouts.lengths,
             prompt_tokens=rollouts.prompt_tokens,
+            environments=rollouts.environments,
             due=False if never else None,
         )
         with _aborted(step):
@@ -482,6 +521,7 @@ class Watching:
         said = [f"{verdict['severity']}: {verdict['sentence']} {verdict['advice']}" for verdict in new]
         for sentence in said:
             logger.warning("collapsar, generation %d: %s", report.step, sentence)
+        notes = [note for note in report.notes if self.note(note)]
         figures = every_figure(report) if self.log == "all" else ten_figures(report)
         stop = report.stop
         return Observation(
@@ -491,6 +531,7 @@ class Watching:
             loss_scale=report.loss_scale,
             stop=stop["sentence"] if self.stop and stop is not None else None,
             verdicts=said,
+            notes=notes,
             report=report.raw,
             seconds=seconds,
         )
@@ -604,6 +645,18 @@ def _close_started(started: concurrent.futures.Future[Monitor]) -> None:
         started.result().close()
 
 
+def first_and_last(executions: Sequence[Any]) -> list[tuple[int, int]]:
+    """Places of the first and the last row of each execution (trajectory, session), in the order of the first ones.
+
+    An execution of several turns is one draw given its prompt: its first turn is the one that has seen the prompt
+    alone, and its last one is what it was rewarded for.
+    """
+    places: dict[Any, tuple[int, int]] = {}
+    for at, execution in enumerate(executions):
+        places[execution] = (places[execution][0] if execution in places else at, at)
+    return list(places.values())
+
+
 def numbered(ids: Sequence[Any]) -> list[int]:
     """Numbers of any ids, in the order in which they first come."""
     numbers: dict[Any, int] = {}
@@ -629,7 +682,12 @@ def ten_figures(report: Report) -> dict[str, float]:
             "mi": found.get("mi_seq_estimate"),
             "mi_low": batch.get("low"),
             "mi_high": batch.get("high"),
-            "mi_leave_one_out": found.get("mi_seq_loo_estimate"),
+            # Of a batch of several environments, what tells prompts of one environment apart: with it, there are ten.
+            **(
+                {"mi_within": found["mi_within"]}
+                if "mi_within" in found
+                else {"mi_leave_one_out": found.get("mi_seq_loo_estimate")}
+            ),
             "conditional_entropy": found.get("conditional_entropy_est"),
             "retrieval": None if retrieval is None else found[retrieval],
             "retrieval_chance": None if retrieval is None else chance,
@@ -638,6 +696,7 @@ def ten_figures(report: Report) -> dict[str, float]:
     elif "text/mi_bound" in logged:
         figures = {
             "text_mi": logged.get("text/mi_bound"),
+            "text_mi_within": logged.get("text/mi_bound_within"),
             "text_p_value": logged.get("text/mi_bound_p_value"),
             "template_share": logged.get("text/template_share"),
         }

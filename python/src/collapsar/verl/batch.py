@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..spans import Span, SpanFinder, tags_of
+from ..spans import Reasoning
 from ..watching import Observation, Rollouts, numbered
-from .options import VerlOptions
 
 #: losses whose mean counts dropped rows, too: verl divides by a number of rows that it has fixed
 MEANS_OVER_ROWS = ("seq-mean-token-sum", "seq-mean-token-sum-norm", "seq-mean-token-mean")
@@ -27,20 +26,20 @@ class Batch:
     starts: Sequence[int]
 
 
-def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer: Any, options: VerlOptions) -> Batch:
+def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer: Any, reasoning: Reasoning) -> Batch:
     """Some rows of columns without padding.
 
     Args:
         fields: ``uid`` names the prompt; ``responses`` and ``response_mask`` (1: the policy's token); ``prompts``,
-            ``rm_scores`` (rewards at tokens) and ``entropy`` where there are any.
+            ``rm_scores`` (rewards at tokens), ``entropy`` and ``data_source`` where there are any.
         rows: those that are no padding.
         tokenizer: of the trainer; None: the whole response is the reasoning.
-        options: whose ``tags`` say where the reasoning is.
+        reasoning: finds it.
     """
     masks = [list(_flat(fields["response_mask"][row])) for row in rows]
     responses = [list(_flat(fields["responses"][row])) for row in rows]
     prompts = [list(_flat(fields["prompts"][row])) for row in rows] if "prompts" in fields else None
-    spans = _spans(responses, masks, prompts, tokenizer, options)
+    spans = reasoning.spans(tokenizer, responses, prompts, masks)
     groups = numbered([str(_flat(fields["uid"][row])) for row in rows])
     entropies = None
     if "entropy" in fields:
@@ -57,33 +56,16 @@ def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer
         truncated=[span.truncated for span in spans] if tokenizer is not None else None,
         response_lengths=[int(np.sum(mask)) for mask in masks],
         entropies=entropies,
+        environments=environments_of([fields["data_source"][row] for row in rows]) if "data_source" in fields else None,
     )
     scored = [response[: span.end] for response, span in zip(responses, spans, strict=True)]
     return Batch(rollouts, scored, [span.start for span in spans])
 
 
-def _spans(
-    responses: Sequence[list[int]],
-    masks: Sequence[Sequence[int]],
-    prompts: Sequence[list[int]] | None,
-    tokenizer: Any,
-    options: VerlOptions,
-) -> list[Span]:
-    """Of several turns, the first one that the policy wrote, and in it what stands between the tags."""
-    if tokenizer is None:
-        return [_first_run(mask) for mask in masks]
-    tags = tags_of(tokenizer) if options.tags == "auto" else options.tags
-    finder = SpanFinder(tokenizer, tags)  # type: ignore[arg-type]
-    return [
-        finder.find(response, prompts[at] if prompts is not None else (), masks[at])
-        for at, response in enumerate(responses)
-    ]
-
-
-def _first_run(mask: Sequence[int]) -> Span:
-    first = next((at for at, own in enumerate(mask) if own), len(mask))
-    last = next((at for at in range(first, len(mask)) if not mask[at]), len(mask))
-    return Span(first, last, valid=True, truncated=False)
+def environments_of(names: Sequence[Any]) -> list[str | None] | None:
+    """Names as text; None where no row has one."""
+    found = [None if (flat := _flat(name)) is None or flat == "" else str(flat) for name in names]
+    return found if any(name is not None for name in found) else None
 
 
 def prompts_of(groups: Sequence[int], prompts: Sequence[list[int]]) -> list[list[int]] | None:

@@ -24,7 +24,9 @@ class Hook:
 
     def __call__(self, data: Any, *, trainer: Any) -> tuple[Any, dict[str, float]]:
         """Watches a batch before its advantages are computed."""
-        batch = proto_batch(data, getattr(trainer, "tokenizer", None), self.watching.verl)
+        tokenizer = getattr(trainer, "tokenizer", None)
+        self.watching.note_reasoning(tokenizer)
+        batch = proto_batch(data, tokenizer, self.watching.reasoning)
         observation = self.watching.observe(batch.rollouts)
         if observation.keep is not None:
             mask = data.batch["response_mask"]

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError
+from ..spans import Reasoning
 from ..watching import Observation, Rollouts, logger, numbered
-from .batch import Batch, advantage_scale, batch_of, prompts_of, rows_of, unpadded
-from .options import VerlOptions, VerlWatching, watching_of
+from .batch import Batch, advantage_scale, batch_of, environments_of, prompts_of, rows_of, unpadded
+from .options import VerlWatching, watching_of
 from .scores import Sample, scorer, whole
+
+#: columns in which RAGEN has the kind of an environment
+TAGS = ("env_tags", "tags", "data_source")
 
 
 class Watched:
@@ -59,7 +63,11 @@ def _observe(trainer: Any, watching: VerlWatching, data: Any) -> Observation:
     try:
         tokenizer = getattr(trainer, "tokenizer", None)
         columns = data.non_tensor_batch
-        batch = first_turns(data) if "group_ids" in columns else proto_batch(data, tokenizer, watching.verl)
+        if "group_ids" in columns:
+            batch = first_turns(data)
+        else:
+            watching.note_reasoning(tokenizer)
+            batch = proto_batch(data, tokenizer, watching.reasoning)
         score = None
         if watching.verl.scores:
             score = scorer(batch, _Actor(trainer, data).log_probs, watching.verl.max_tokens)
@@ -72,7 +80,7 @@ def _observe(trainer: Any, watching: VerlWatching, data: Any) -> Observation:
     return watching.observe(batch.rollouts, score)
 
 
-def proto_batch(data: Any, tokenizer: Any, options: VerlOptions) -> Batch:
+def proto_batch(data: Any, tokenizer: Any, reasoning: Reasoning) -> Batch:
     """A DataProto: prompts are padded on the left, responses on the right."""
     names = ("responses", "response_mask", "rm_scores", "token_level_scores", "entropys")
     found = {name: rows_of(data.batch[name]) for name in names if name in data.batch.keys()}  # noqa: SIM118
@@ -93,7 +101,9 @@ def proto_batch(data: Any, tokenizer: Any, options: VerlOptions) -> Batch:
         lengths = [int(np.sum(row[width:])) for row in mask]
         fields["responses"] = [row[:length] for row, length in zip(fields["responses"], lengths, strict=True)]
         fields["response_mask"] = [row[:length] for row, length in zip(fields["response_mask"], lengths, strict=True)]
-    return batch_of(fields, range(len(fields["uid"])), tokenizer, options)
+    if "data_source" in data.non_tensor_batch:
+        fields["data_source"] = list(data.non_tensor_batch["data_source"])
+    return batch_of(fields, range(len(fields["uid"])), tokenizer, reasoning)
 
 
 def first_turns(data: Any) -> Batch:
@@ -102,8 +112,10 @@ def first_turns(data: Any) -> Batch:
     groups = numbered([str(group) for group in columns["group_ids"]])
     scores = data.batch["original_rm_scores" if "original_rm_scores" in data.batch.keys() else "rm_scores"]  # noqa: SIM118
     rewards = [float(np.sum(row)) for row in rows_of(scores)]
+    name = next((name for name in TAGS if name in columns), None)
+    environments = None if name is None else environments_of(list(columns[name]))
     if "first_turn_prompt_ids" not in columns:
-        return Batch(Rollouts(groups=groups, rewards=rewards), [], [])
+        return Batch(Rollouts(groups=groups, rewards=rewards, environments=environments), [], [])
     prompts, reasonings = (
         [_ids(row) for row in columns[name]] for name in ("first_turn_prompt_ids", "first_turn_reasoning_ids")
     )
@@ -114,6 +126,7 @@ def first_turns(data: Any) -> Batch:
         tokens=reasonings,
         prompt_tokens=prompts_of(groups, prompts),
         valid=[len(row) > 0 for row in reasonings],
+        environments=environments,
     )
     return Batch(rollouts, reasonings, [0] * len(reasonings))
 

@@ -13,7 +13,7 @@ VARIABLE = "COLLAPSAR_VERL"
 
 
 #: names of ``VerlOptions``
-OWN = ("scores", "max_tokens", "tags")
+OWN = ("scores", "max_tokens")
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,12 @@ class VerlOptions:
     scores: bool = False
     #: most tokens that the actor is given at once; it cuts them into its own micro-batches
     max_tokens: int = 2**20
-    #: what opens and closes the reasoning, ``"auto"`` as for TRL, or None: the whole response is the reasoning
-    tags: tuple[str, str] | str | None = "auto"
 
     def __post_init__(self) -> None:
         if not isinstance(self.scores, bool):
             raise ArgumentError(f"got {self.scores!r}, expected true or false", "scores")
         if not (isinstance(self.max_tokens, int) and self.max_tokens >= 1):
             raise ArgumentError(f"got {self.max_tokens!r}, expected 1 or more", "max_tokens")
-        if not (self.tags in (None, "auto") or (isinstance(self.tags, tuple) and len(self.tags) == 2)):
-            raise ArgumentError(f"got {self.tags!r}, expected two tags, 'auto' or None", "tags")
 
 
 class VerlWatching(SavedWatching):
@@ -42,8 +38,6 @@ class VerlWatching(SavedWatching):
     def __init__(self, given: Mapping[str, Any], state: str | None = None):
         options = dict(given)
         own = {name: options.pop(name) for name in OWN if name in options}
-        if isinstance(own.get("tags"), list):
-            own["tags"] = tuple(own["tags"])
         self.verl = VerlOptions(**own)
         super().__init__(**{"state": state} | options)
 

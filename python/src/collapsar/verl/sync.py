@@ -23,7 +23,7 @@ from .scores import Sample, scorer, whole
 TRAINER_MODULE = "verl.trainer.ppo.v1.trainer_sync"
 TRAINER_CLASS = "PPOTrainerSync"
 #: read at each step; what a version lacks is left out
-FIELDS = ("uid", "prompts", "responses", "response_mask", "rm_scores", "entropy")
+FIELDS = ("uid", "prompts", "responses", "response_mask", "rm_scores", "entropy", "data_source")
 #: of the TransferQueue, for rows that stand for pairs: no sampler looks there
 PARTITION = "collapsar"
 
@@ -93,7 +93,9 @@ def _observe(trainer: Any, meta: Any) -> Observation:
         tags = getattr(meta, "tags", None) or [{}] * len(meta.keys)
         real = [at for at, tag in enumerate(tags) if not tag.get("is_padding")]
         fields = {name: rows_of(data[name]) for name in FIELDS if name in data.keys()}  # noqa: SIM118
-        batch = batch_of(fields, real, getattr(trainer, "tokenizer", None), watching.verl)
+        tokenizer = getattr(trainer, "tokenizer", None)
+        watching.note_reasoning(tokenizer)
+        batch = batch_of(fields, real, tokenizer, watching.reasoning)
         score = None
         if watching.verl.scores:
             score = scorer(batch, _Actor(trainer, queue, meta).log_probs, watching.verl.max_tokens)
