@@ -12,7 +12,12 @@ import type { RowReading } from '../engine/operations/texts/row-readings.js';
 import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
-import { type EnvironmentFigures, loggedEnvironments, sharedPermutations } from './environments/environment-figures.js';
+import {
+  type EnvironmentFigures,
+  loggedEnvironments,
+  sharedPermutations,
+  WITHIN_TEXT_KEY,
+} from './environments/environment-figures.js';
 import { textEnvironments } from './environments/text-environments.js';
 import type { Interval } from './step-metrics.js';
 
@@ -189,13 +194,13 @@ async function withEnvironments(
   );
   if (environments.names.length < 2) return { ...metrics, environments: found.environments };
   const { boundWithin } = found;
-  const within: Record<string, number> = boundWithin === undefined ? {} : { mi_bound_within: boundWithin };
+  const within: Record<string, number> = boundWithin === undefined ? {} : { [WITHIN_TEXT_KEY]: boundWithin };
   const reason = 'no environment has two prompts whose texts give a bound';
   const logged = { ...metrics.logged, ...loggedTexts(within), ...loggedEnvironments(found.environments) };
   return {
     ...metrics,
     values: { ...values, ...within },
-    absent: boundWithin === undefined ? { ...absent, mi_bound_within: reason } : absent,
+    absent: boundWithin === undefined ? { ...absent, [WITHIN_TEXT_KEY]: reason } : absent,
     environments: found.environments,
     logged,
   };

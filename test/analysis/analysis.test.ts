@@ -344,9 +344,14 @@ describe('the keys that can be chosen', () => {
         entropy: 1,
         truncated: row === 0,
         reward: row % 2,
+        environment: `env/${row % 2}`,
       })),
     });
-    const { reports } = await collect([exampleRuns, turns, tiny, ...(profile === 'strict' ? [texts] : [])], {
+    const named = await putStep(join(directory, 'named', 'step.safetensors'), {
+      ...smallStep(1),
+      environments: Array.from({ length: 12 }, (_, row) => (row % 4 < 2 ? 'a' : 'b')),
+    });
+    const { reports } = await collect([exampleRuns, turns, tiny, named, ...(profile === 'strict' ? [texts] : [])], {
       profile,
       permutations: 19,
     });
@@ -358,7 +363,9 @@ describe('the keys that can be chosen', () => {
       }
     }
     const possible = possibleKeys(profile);
-    expect([...logged].filter((key) => !possible.includes(key))).toEqual([]);
+    const ofWhole = (key: string) => key.replace(/^environment\/[^/]+\//, '');
+    expect([...logged].filter((key) => !possible.includes(ofWhole(key)))).toEqual([]);
+    expect(logged.has('environment/env%2F1/text/mi_bound')).toBe(profile === 'strict');
     // Together these steps have all names there are, though not of every sample.
     const unprefixed = (key: string) => key.replace(/^.*\//, '').replace(/^(mi_seq_at_)\d+/, '$1<k>');
     const names = (keys: Iterable<string>) => [...new Set([...keys].map(unprefixed))].sort();

@@ -1,5 +1,6 @@
 // A profile -> every key that an analysis under it can log: what can be chosen is known before anything is read.
 import { filterGroups } from '../../filter/filter-groups.js';
+import { WITHIN_KEYS, WITHIN_TEXT_KEY } from '../../metrics/environments/environment-figures.js';
 import { batchKeys, CERTAINTY_KEYS } from '../../metrics/figures/certainty.js';
 import { RAGEN_KEYS } from '../../metrics/figures/ragen.js';
 import { STRICT_KEYS } from '../../metrics/figures/strict.js';
@@ -30,14 +31,18 @@ const STRICT_STEP_KEYS = [
   ...CERTAINTY_KEYS,
   ...['mi_seq_margin', ...ALL_AMONG_KEYS].flatMap(batchKeys),
   ...ABOUT_SAMPLE,
+  ...WITHIN_KEYS,
 ];
 
-/** Logged keys, and the names of the other parts of a record. A step has some of them. */
+/**
+ * Logged keys, and the names of the other parts of a record. A step has some of them, and of each of several environments
+ * the same under `environment/<name>/`.
+ */
 export function possibleKeys(profile: Profile): string[] {
   const isStrict = profile === 'strict';
   const keys = isStrict ? STRICT_STEP_KEYS : RAGEN_KEYS;
   const ofSamples = SAMPLES.flatMap((label) => keys.map((key) => `${label}/${key}`));
-  const ofTexts = TEXT_KEYS.map((key) => TEXT_PREFIX + key);
+  const ofTexts = [...TEXT_KEYS, WITHIN_TEXT_KEY].map((key) => TEXT_PREFIX + key);
   return [...ABOUT_ROWS, ...ofSamples, ...(isStrict ? [...ofTexts, ...filterKeys(), ...RECORD_PARTS] : [])];
 }
 

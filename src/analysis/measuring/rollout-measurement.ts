@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
 import { percent } from '../../checks/numbers.js';
+import { type RowEnvironments, rowEnvironments } from '../../checks/row-environments.js';
 import type { Engine } from '../../engine/engine.js';
 import { placesInString, type RowReading } from '../../engine/operations/texts/row-readings.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
@@ -120,7 +121,12 @@ export function textRowsOf(step: LoggedColumns, rows = firstTurns(step)): TextRo
 export function textStepOf(step: RolloutStep): TextStep | undefined {
   const rows = firstTurns(step);
   const texts = textRowsOf(step, rows);
-  return texts && { ...texts, ...besideTexts(step, rows) };
+  return texts && { ...texts, ...besideTexts(step, rows), environments: environmentsOf(step, rows) };
+}
+
+/** Undefined where the log names none. */
+function environmentsOf({ environment }: LoggedColumns, rows: readonly number[]): RowEnvironments | undefined {
+  return environment && rowEnvironments(rows.map((row) => environment[row]));
 }
 
 function besideTexts({ truncated, logprobs, entropy }: LoggedColumns, rows: readonly number[]) {
@@ -168,7 +174,7 @@ async function textsOf(
         })
       : await textMetrics(
           engine,
-          { ...texts, ...besideTexts(step, rows) },
+          { ...texts, ...besideTexts(step, rows), environments: environmentsOf(step, rows) },
           { permutations, seed, perPrompt, ...(perPrompt && { readings: READINGS }), signal },
         );
   const absent = { ...measured.absent, ...reasonsOf(step, measured) };

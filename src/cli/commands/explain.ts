@@ -40,6 +40,8 @@ const SHORT: Readonly<Record<string, string>> = {
   batch: '<key>_batch_low',
   population: '<key>_population_low',
   rows: 'collapse/first_turn_num_total',
+  environment: 'environment/<name>/<key>',
+  environments: 'environment/<name>/<key>',
   filter: 'rollout/filter_kept_count',
   regime: 'state',
   ...Object.fromEntries(REGIMES.map((name) => [stateMark(name).letter?.toLowerCase() ?? name, name])),
@@ -78,6 +80,7 @@ const normal = (name: string): string =>
   name
     .trim()
     .toLowerCase()
+    .replace(/^environment\/[^/]*\/(?!<key>)/, '')
     .replace(/^(collapse_(first_turn|trajectory|turn)_sample|text)\//, '')
     .replaceAll(/[\s-]+/g, '_');
 

@@ -8,8 +8,14 @@ import { wrap } from '../output/text-wrap.js';
 /** @returns what to tell the user of names that no step can have under the profile; undefined where there are none */
 export function impossibleMetrics(metrics: readonly string[] | undefined, profile: Profile): string | undefined {
   if (metrics === undefined) return undefined;
-  const choice = new MetricChoice(metrics);
-  for (const key of possibleKeys(profile)) choice.has(key);
+  const keys = possibleKeys(profile);
+  // Which environments there are is known when the steps are read.
+  const isKnown = (pattern: string): boolean => {
+    const [, name] = /^environment\/([^/]+)\//.exec(pattern) ?? [];
+    return name !== undefined && keys.some((key) => new MetricChoice([pattern]).has(`environment/${name}/${key}`));
+  };
+  const choice = new MetricChoice(metrics.filter((pattern) => !isKnown(pattern)));
+  for (const key of keys) choice.has(key);
   return choice.unmatched.length === 0 ? undefined : unmatchedList(choice, 'no metric');
 }
 

@@ -10,7 +10,12 @@ import type { CheckedScores } from '../metric-arguments.js';
 import type { RowSelection } from '../sampling/row-selection.js';
 import { lengthsOf, measure, type ScoredStep } from '../scored-step.js';
 import type { StepMetrics } from '../step-metrics.js';
-import { type EnvironmentFigures, namedEnvironments, sharedPermutations } from './environment-figures.js';
+import {
+  type EnvironmentFigures,
+  namedEnvironments,
+  sharedPermutations,
+  type WITHIN_KEYS,
+} from './environment-figures.js';
 
 /** Environment of each canonical column; −1 for a prompt without rows, which nothing names one of. */
 export function environmentOfColumns({ own, order }: Columns, { ofRow }: RowEnvironments): Int32Array {
@@ -20,7 +25,7 @@ export function environmentOfColumns({ own, order }: Columns, { ofRow }: RowEnvi
 }
 
 /** Nats. `mi_within` + `mi_between` is `mi_seq_estimate`. */
-export type ChainRule = Readonly<Record<'mi_within' | 'mi_between', number>>;
+export type ChainRule = Readonly<Record<(typeof WITHIN_KEYS)[number], number>>;
 
 /**
  * The chain rule I(X;Z) = I(E;Z) + I(X;Z|E), both parts computed: means over rows of S_own − logsumexp over the columns of

@@ -70,6 +70,31 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
     advice: 'Where many are left out, the margin is of the others alone.',
   },
   {
+    keys: ['mi_within'],
+    definition:
+      'I(X;Z|E): what a response tells about its prompt among those of its own environment, in nats a response. The figure to ' +
+      'watch where a batch mixes environments.',
+    formula: 'mean over rows of own S − logsumexp of S over the columns of the row’s environment + ln of their number',
+    advice:
+      'Where each environment collapses to a template of its own, it falls to 0 while mi_seq_estimate stays at ln of the ' +
+      'number of environments: the run is judged by it.',
+  },
+  {
+    keys: ['mi_between'],
+    definition: 'I(E;Z): what a response tells about its environment, in nats a response.',
+    formula: 'mi_seq_estimate − mi_within, computed by itself',
+    advice:
+      'Near ln of the number of environments every response tells where it is from, which collapse does not change.',
+  },
+  {
+    keys: ['environment/<name>/<key>'],
+    definition: 'A figure of one environment of the batch, where rows are named two or more.',
+    formula: 'as the key is for its rows and prompts alone, as if nothing else were in the batch',
+    advice:
+      'Verdicts judge an environment of four prompts or more by these. A name has %25 for % and %2F for /; the 64 largest ' +
+      'have keys.',
+  },
+  {
     keys: ['mi_upper_bound'],
     definition: 'The most that MI can be, in nats a response.',
     formula: 'ln P',

@@ -12,6 +12,14 @@ export const TEXT_EXPLANATIONS: readonly MetricExplanation[] = [
       'What falls from its start while texts stay varied is template collapse; a bound is never above I(X;Z) on average.',
   },
   {
+    keys: ['mi_bound_within'],
+    definition: 'A lower bound of I(X;Z|E): what texts tell of their prompt among those of their own environment.',
+    formula:
+      'sum over environments of (share of the prompts × mi_bound of the environment alone); 0 for one without figures',
+    advice:
+      'Where a batch mixes environments the run is judged by it: mi_bound stays high while each has its own template.',
+  },
+  {
     keys: ['mi_bound_p_value', 'half_split_statistic'],
     definition: 'Whether the texts depend on their prompts at all.',
     formula: 'labels of the rows of one half are permuted, of a classifier that the other half trains',

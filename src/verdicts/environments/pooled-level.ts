@@ -8,6 +8,7 @@ import { mean, START_STEPS } from '../levels/run-level.js';
 import type { Estimate, MiAt, StepLevels } from '../levels/step-levels.js';
 import { amongPrompts } from '../statistics/dependence-scale.js';
 import { fixedExp, fixedLog } from '../statistics/fixed-math.js';
+import { studentWidth } from '../statistics/shared-level.js';
 import { normalTail } from '../statistics/tail-probabilities.js';
 import { FALLEN, WIDTH_95 } from '../statistics/threshold-state.js';
 import { type EnvironmentStep, environmentStepShape, scaledTo, withinEnvironments } from './environment-step.js';
@@ -146,14 +147,14 @@ export class PooledLevel {
       ({ two }) => two?.value ?? null,
       ({ figures }) => figures.two,
     );
-    const whole = all ?? two;
+    const whole = isScored ? (all ?? two) : all && studentised(all, present);
     if (whole === null) return "the environments of the step make too little of the run's start to be compared with it";
     const promptsOf = (some: readonly { readonly prompts: number | null }[]): number =>
       some.reduce((sum, { prompts }) => sum + (prompts ?? 0), 0);
     const figures = present.map(({ figures }) => figures);
     const mi: MiAt[] = [];
     if (two !== null) mi.push({ prompts: 2, ...two });
-    if (all !== null) mi.push({ prompts: promptsOf(reference), ...all });
+    if (all !== null) mi.push({ prompts: promptsOf(reference), ...(isScored ? all : whole) });
     const plain = (value: number): Estimate => ({ value, low: value, high: value, error: 0 });
     const entropy = combined(
       present,
@@ -315,6 +316,16 @@ function combined(
     error += (weight * estimate.error) ** 2;
   }
   return { value, low: value - Math.sqrt(below), high: value + Math.sqrt(above), error: Math.sqrt(error) };
+}
+
+/**
+ * The 95% interval of a mean of bounds of few prompts each: their errors are together known to as many degrees of freedom
+ * as they have prompts beyond one, while that of one alone may be known to a single one.
+ */
+function studentised({ value, error }: Estimate, present: readonly Present[]): Estimate {
+  const freedom = present.reduce((sum, { figures }) => sum + figures.prompts - 1, 0);
+  const half = studentWidth(freedom) * error;
+  return { value, low: value - half, high: value + half, error };
 }
 
 /** Mean of a share by the weights of those that are there. */

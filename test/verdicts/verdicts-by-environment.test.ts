@@ -1,0 +1,216 @@
+// What the judge says of runs whose batches mix environments, by cross-scores of an exact policy and by texts alone.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type CrossScores,
+  crossScoreMetrics,
+  type Engine,
+  Judge,
+  type JudgeJson,
+  openEngine,
+  type StepMetrics,
+  type TextMetrics,
+  type TextStep,
+  textMetrics,
+  type Verdict,
+} from '../../src/index.js';
+import { uniformNumbers } from '../support/random-numbers.js';
+
+type Counts = Readonly<Record<string, number>>;
+type Own = (name: string) => number;
+interface MixedRuns {
+  mixedScores(counts: Counts, rows: number, own: Own, uniform: () => number): CrossScores;
+  mixedTexts(counts: Counts, rows: number, own: Own, uniform: () => number): TextStep;
+  namesOf(environments: number): string[];
+  even(names: readonly string[], prompts: number): Counts;
+  byChance(names: readonly string[], prompts: number, uniform: () => number): Counts;
+}
+
+let engine: Engine;
+let mixed: MixedRuns;
+beforeAll(async () => {
+  engine = await openEngine();
+  mixed = (await import(new URL('../../bench/mixed-runs.mjs', import.meta.url).href)) as MixedRuns;
+});
+afterAll(() => engine.dispose());
+
+type Instrument = 'scores' | 'texts';
+
+interface Evidence {
+  readonly step: number;
+  readonly metrics?: StepMetrics;
+  readonly texts?: TextMetrics;
+}
+
+interface MixedRun {
+  readonly instrument: Instrument;
+  readonly names: readonly string[];
+  readonly rows: number;
+  readonly seed: number;
+  readonly steps: number;
+  readonly counts: (step: number, uniform: () => number) => Counts;
+  /** Environments that collapse at step 10 to a template of their own. */
+  readonly collapsing?: readonly string[];
+}
+
+async function stepsOf({ instrument, rows, seed, steps, counts, collapsing = [] }: MixedRun): Promise<Evidence[]> {
+  const uniform = uniformNumbers(seed);
+  const found: Evidence[] = [];
+  const isScored = instrument === 'scores';
+  for (let step = 1; step <= steps; step++) {
+    const isGone = (name: string) => step >= 10 && collapsing.includes(name);
+    const own = (name: string) => (isScored ? (isGone(name) ? 0.03 : 1.8) : isGone(name) ? 0 : 0.3);
+    const now = counts(step, uniform);
+    found.push(
+      isScored
+        ? {
+            step,
+            metrics: await crossScoreMetrics(engine, mixed.mixedScores(now, rows, own, uniform), { permutations: 99 }),
+          }
+        : { step, texts: await textMetrics(engine, mixed.mixedTexts(now, rows, own, uniform), { permutations: 99 }) },
+    );
+  }
+  return found;
+}
+
+const alarmsOf = (verdicts: readonly Verdict[]) => verdicts.filter(({ severity }) => severity !== 'info');
+const namesIn = (verdicts: readonly Verdict[]) =>
+  [...new Set(verdicts.flatMap(({ environment, environments = [] }) => environment ?? environments))].sort();
+
+/** First step with an alarm, and the alarms of the last step. */
+function judged(steps: readonly Evidence[], judge = new Judge()) {
+  let first: number | undefined;
+  let last: Verdict[] = [];
+  for (const evidence of steps) {
+    last = alarmsOf(judge.add(evidence).verdicts);
+    if (last.length > 0) first ??= evidence.step;
+  }
+  return { first, last, judge };
+}
+
+const SHAPES = [
+  [8, 4, 6],
+  [8, 2, 8],
+  [16, 4, 6],
+  [4, 8, 6],
+] as const;
+
+for (const [instrument, latest] of [
+  ['scores', 15],
+  ['texts', 18],
+] as const) {
+  describe(`a run of several environments, by ${instrument}`, () => {
+    it.each(SHAPES)(
+      'is called collapsed where each of %i × %i prompts, %i rows each, is',
+      async (environments, prompts, rows) => {
+        const names = mixed.namesOf(environments);
+        const counts = () => mixed.even(names, prompts);
+        const steps = await stepsOf({
+          instrument,
+          names,
+          rows,
+          seed: environments + rows,
+          steps: 18,
+          counts,
+          collapsing: names,
+        });
+        const { first, last } = judged(steps);
+        expect(first).toBeGreaterThanOrEqual(10);
+        expect(first).toBeLessThanOrEqual(latest);
+        expect(namesIn(last)).toEqual([...names].sort());
+        const collapse = last.find(({ kind }) => kind === 'template_collapse');
+        expect(collapse?.severity).toBe('critical');
+        expect(collapse?.sentence).toMatch(
+          new RegExp(`^Template collapse in ${environments} of ${environments} environments \\(`),
+        );
+      },
+    );
+
+    it('names exactly the three of eight that collapse, and since when', async () => {
+      const names = mixed.namesOf(8);
+      const collapsing = ['env-1', 'env-4', 'env-6'];
+      const counts = () => mixed.even(names, 4);
+      const { first, last } = judged(
+        await stepsOf({ instrument, names, rows: 6, seed: 5, steps: 18, counts, collapsing }),
+      );
+      expect(first).toBeGreaterThanOrEqual(10);
+      expect(first).toBeLessThanOrEqual(latest);
+      expect(namesIn(last)).toEqual(collapsing);
+      expect(last[0]?.sentence).toContain(
+        'Template collapse in 3 of 8 environments (env-1, env-4, env-6) since step 1',
+      );
+    });
+
+    it.each([1, 2])('says nothing of a healthy mixture, steady or changing (seed %i)', async (seed) => {
+      const names = mixed.namesOf(8);
+      const steady = await stepsOf({ instrument, names, rows: 6, seed, steps: 16, counts: () => mixed.even(names, 4) });
+      expect(judged(steady).first).toBeUndefined();
+      const changing = await stepsOf({
+        ...{ instrument, names, rows: 6, seed, steps: 16 },
+        counts: (_, uniform) => mixed.byChance(names, 32, uniform),
+      });
+      expect(judged(changing).first).toBeUndefined();
+    });
+
+    it('continues to the bit from a saved judge, whose state does not grow', async () => {
+      const names = mixed.namesOf(5);
+      const counts = (step: number) => (step < 4 ? { 'env-0': 4 } : mixed.even(names, step % 3 === 0 ? 4 : 3));
+      const steps = await stepsOf({ instrument, names, rows: 6, seed: 9, steps: 20, counts, collapsing: names });
+      const whole = new Judge();
+      let parts = new Judge();
+      for (const evidence of steps) {
+        const saved = JSON.parse(JSON.stringify(parts)) as JudgeJson;
+        parts = Judge.from(saved);
+        expect(parts.add(evidence)).toEqual(whole.add(evidence));
+        expect(JSON.stringify(parts)).toBe(JSON.stringify(whole));
+      }
+      const size = JSON.stringify(whole.toJSON().environments).length;
+      for (let step = 21; step < 60; step++) whole.add({ ...(steps[18 + (step % 2)] as Evidence), step });
+      expect(JSON.stringify(whole.toJSON().environments).length).toBeLessThan(1.1 * size);
+    });
+  });
+}
+
+describe('a run of several environments', () => {
+  it('gives a new one its own start, and goes on with the one that it was of before', async () => {
+    const names = mixed.namesOf(2);
+    const counts = (step: number): Counts => (step <= 7 ? { 'env-0': 8 } : { 'env-0': 8, 'env-1': 8 });
+    const run = { instrument: 'scores', names, rows: 8, seed: 3, counts } as const;
+    const steps = await stepsOf({ ...run, steps: 14, collapsing: ['env-0'] });
+    const { first, last } = judged(steps);
+    // The run of two is judged from its sixth step on, its first environment by its own start.
+    expect(first).toBeLessThanOrEqual(12);
+    expect(namesIn(last)).toEqual(['env-0']);
+    expect(last[0]?.environment).toBe('env-0');
+    expect(judged(await stepsOf({ ...run, steps: 20 })).first).toBeUndefined();
+  });
+
+  it('keeps an alarm over steps that the environment is not in', async () => {
+    const names = mixed.namesOf(3);
+    const counts = (step: number): Counts => (step < 14 ? mixed.even(names, 4) : { 'env-1': 4, 'env-2': 4 });
+    const steps = await stepsOf({
+      instrument: 'scores',
+      names,
+      rows: 8,
+      seed: 4,
+      steps: 18,
+      counts,
+      collapsing: ['env-0'],
+    });
+    expect(namesIn(judged(steps.slice(0, 13)).last)).toEqual(['env-0']);
+    expect(namesIn(judged(steps).last)).toEqual(['env-0']);
+  });
+
+  it('is judged as one without labels where all are of one environment', async () => {
+    const names = mixed.namesOf(1);
+    const steps = await stepsOf({
+      ...{ instrument: 'scores', names, rows: 8, seed: 6, steps: 16, collapsing: names },
+      counts: () => mixed.even(names, 8),
+    });
+    const [named, plain] = [new Judge(), new Judge()];
+    for (const { step, metrics } of steps) {
+      const { environments, ...unnamed } = metrics as StepMetrics;
+      expect(named.add({ step, metrics: metrics as StepMetrics })).toEqual(plain.add({ step, metrics: unnamed }));
+    }
+    expect(named.summary()).toEqual(plain.summary());
+  });
+});
