@@ -1,7 +1,7 @@
 // `<key>_standard_error` against the jackknife in plain float64: each prompt really left out.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { crossScoreMetrics, type Engine, openEngine, type StepMetrics } from '../../dist/index.js';
+import { crossScoreMetrics, type Engine, openEngine, type StepMetrics } from '../../src/index.js';
 import golden from '../golden/changes.json' with { type: 'json' };
 import { uniformNumbers } from '../support/random-numbers.js';
 

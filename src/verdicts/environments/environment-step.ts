@@ -41,10 +41,14 @@ export function environmentStep(levels: StepLevels): EnvironmentStep {
     rows,
     two: two === undefined ? null : estimate(two),
     all: estimate(all),
-    ofPrompts: {
-      pairs: dependence.pairs && figureOf(dependence.pairs),
-      whole: dependence.whole && figureOf(dependence.whole),
-    },
+    // Two prompts cannot be left out in turn; the error for these very prompts is about the scatter of steps, too.
+    ofPrompts:
+      isScored && prompts === 2
+        ? { pairs: figureOf(all), whole: figureOf(all) }
+        : {
+            pairs: dependence.pairs && figureOf(dependence.pairs),
+            whole: dependence.whole && figureOf(dependence.whole),
+          },
     margin: margin && estimate(margin),
     entropy,
     tokens,
@@ -55,7 +59,7 @@ export function environmentStep(levels: StepLevels): EnvironmentStep {
   };
 }
 
-function figureOf({ value, error }: DependenceAmong): Shaped<typeof figureShape> {
+function figureOf({ value, error }: Pick<DependenceAmong, 'value' | 'error'>): Shaped<typeof figureShape> {
   return { value, error };
 }
 

@@ -10,6 +10,7 @@ const NAMES_SHOWN = 8;
 const LOSSES: ReadonlySet<VerdictKind> = new Set([
   'template_collapse',
   'low_entropy_collapse',
+  'dependence_lower',
   'input_agnostic',
   'start_falling',
   'margin_falling',
