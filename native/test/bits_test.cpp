@@ -2,8 +2,9 @@
 // machine.
 //
 // One digest covers every output of a fixed set of jobs, another those of logitStats, a third those of inferStep. They
-// must be kDigest, kLogitDigest and kInferenceDigest wherever this runs; whoever changes the arithmetic on purpose puts
-// the printed one here, after it has come out alike on x86-64 and arm64 (scripts/test-emulated.sh).
+// must be kDigest, kPromptErrorDigest, kLogitDigest and kInferenceDigest wherever this runs; whoever changes the
+// arithmetic on purpose puts the printed one here, after it has come out alike on x86-64 and arm64
+// (scripts/test-emulated.sh).
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +27,7 @@ using namespace collapsar::test;
 namespace {
 
 constexpr std::uint64_t kDigest = 0xa311278b0d5219dcu;
+constexpr std::uint64_t kPromptErrorDigest = 0xd2baab270d3574d3u;
 constexpr std::uint64_t kLogitDigest = 0x313e41d98b930ac2u;
 constexpr std::uint64_t kInferenceDigest = 0x1da4bbd521fb66ecu;
 
@@ -162,7 +164,8 @@ void addLogitStats(Digest& digest, ThreadPool& pool) {
   }
 }
 
-void addInference(Digest& digest, ThreadPool& pool) {
+// overPrompts: gets the figures over different prompts, with their errors.
+void addInference(Digest& digest, ThreadPool& pool, Digest* overPrompts = nullptr) {
   Numbers numbers(65);
   for (const std::int64_t columns : {3, 9, 40}) {
     for (const double spread : {0.3, 4.0, 60.0}) {
@@ -194,12 +197,21 @@ void addInference(Digest& digest, ThreadPool& pool) {
           }
         }
         for (const bool flag : {out.withinVariance, out.calibrated}) digest.add(&flag, sizeof flag);
-        std::vector<SubsetInference> subsets = out.among;
+        std::vector<SubsetInference> subsets(out.among.begin(), out.among.end());
         subsets.push_back(out.margin);
         for (const SubsetInference& subset : subsets) {
           for (const double x : {subset.estimate, subset.batchLow, subset.batchHigh, subset.batchError}) {
             const double known = x == x ? x : -1.0;
             digest.add(&known, sizeof known);
+          }
+        }
+        if (overPrompts == nullptr) continue;
+        std::vector<OverPrompts> all{out.overPrompts};
+        for (const AmongInference& among : out.among) all.push_back(among.overPrompts);
+        for (const OverPrompts& over : all) {
+          for (const double x : {over.estimate, over.error}) {
+            const double known = x == x ? x : -1.0;
+            overPrompts->add(&known, sizeof known);
           }
         }
       }
@@ -236,6 +248,19 @@ TEST_CASE("one digest on every instruction set and with any number of threads") 
       const std::uint64_t digest = digestWith(threads);
       CHECK_EQUAL(digest, kDigest, isaName(isa), ", ", threads, " threads");
       if (threads == 1) std::cout << isaName(isa) << ": 0x" << std::hex << digest << std::dec << "\n";
+    }
+  }
+}
+
+TEST_CASE("errors over prompts: one digest on every instruction set and with any number of threads") {
+  for (const Isa isa : {Isa::Baseline, Isa::Neon, Isa::Avx2, Isa::Avx512}) {
+    if (!forceIsa(isaName(isa))) continue;
+    for (int threads = 1; threads <= threadsUpTo(3); threads++) {
+      ThreadPool pool(threads);
+      Digest others, digest;
+      addInference(others, pool, &digest);
+      CHECK_EQUAL(digest.value(), kPromptErrorDigest, isaName(isa), ", ", threads, " threads");
+      if (threads == 1) std::cout << isaName(isa) << ", prompts: 0x" << std::hex << digest.value() << std::dec << "\n";
     }
   }
 }

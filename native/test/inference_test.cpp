@@ -145,7 +145,7 @@ void checkIntervals(const Step& step, const Inference& inference, double toleran
 bool sameBits(const Inference& a, const Inference& b) {
   return std::memcmp(a.figures, b.figures, sizeof a.figures) == 0 && a.withinVariance == b.withinVariance &&
          a.calibrated == b.calibrated && a.among.size() == b.among.size() &&
-         std::memcmp(a.among.data(), b.among.data(), a.among.size() * sizeof(SubsetInference)) == 0 &&
+         std::memcmp(a.among.data(), b.among.data(), a.among.size() * sizeof(AmongInference)) == 0 &&
          std::memcmp(&a.margin, &b.margin, sizeof a.margin) == 0 && a.marginRows == b.marginRows;
 }
 
@@ -361,6 +361,77 @@ TEST_CASE("information among k prompts is the mean over all subsets: for two and
     const double mean = sum / seeds, error = std::sqrt((squares / seeds - mean * mean) / seeds);
     CHECK(error > 0 && error < 0.01);
     CHECK_NEAR(mean, static_cast<double>(naiveAmong(step, 2 << size)), 4 * error, size);
+  }
+}
+
+namespace {
+
+// Rows of the kept prompts among these, in long double: all of them, or (pairs) each pair of an own and another one.
+long double naiveOverPrompts(const Step& step, const std::vector<std::int32_t>& kept, bool pairs) {
+  long double total = 0;
+  std::int64_t counted = 0;
+  for (const std::int32_t own : kept) {
+    long double ofOwn = 0;
+    std::int64_t rows = 0;
+    for (std::int64_t r = 0; r < step.rows(); r++) {
+      if (step.signatureOf(step.own[static_cast<std::size_t>(r)]) != own) continue;
+      const std::vector<double> scores = step.row(r);
+      const long double score = scores[static_cast<std::size_t>(step.own[static_cast<std::size_t>(r)])];
+      long double sum = 0, value = 0;
+      for (const std::int32_t other : kept) {
+        const long double ratio = std::exp(static_cast<long double>(scores[static_cast<std::size_t>(other)]) - score);
+        sum += ratio;
+        if (other != own) value += std::log(2 / (1 + ratio));
+      }
+      ofOwn += pairs ? value : std::log(static_cast<long double>(kept.size()) / sum);
+      rows++;
+    }
+    if (rows == 0) continue;
+    total += pairs ? ofOwn / static_cast<long double>(rows) : ofOwn;
+    counted += pairs ? static_cast<std::int64_t>(kept.size()) - 1 : rows;
+  }
+  return total / static_cast<long double>(counted);
+}
+
+void checkOverPrompts(const Step& step, const OverPrompts& got, bool pairs) {
+  std::vector<std::int32_t> all;
+  for (std::int32_t p = 0; p < step.columns; p++) {
+    if (std::find(all.begin(), all.end(), step.signatureOf(p)) == all.end()) all.push_back(step.signatureOf(p));
+  }
+  CHECK_NEAR(got.estimate, static_cast<double>(naiveOverPrompts(step, all, pairs)), 1e-12);
+  std::vector<long double> without;
+  long double mean = 0, squares = 0;
+  for (const std::int32_t left : all) {
+    std::vector<std::int32_t> kept;
+    for (const std::int32_t prompt : all) {
+      if (prompt != left) kept.push_back(prompt);
+    }
+    without.push_back(naiveOverPrompts(step, kept, pairs));
+    mean += without.back() / static_cast<long double>(all.size());
+  }
+  for (const long double value : without) squares += (value - mean) * (value - mean);
+  const auto prompts = static_cast<long double>(all.size());
+  CHECK_NEAR(got.error, static_cast<double>(std::sqrt((prompts - 1) / prompts * squares)), 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("errors over prompts are those of prompts really left out, with ragged groups and equal columns too") {
+  for (const double strength : {0.1, 1.0, 6.0}) {
+    for (const std::vector<std::int64_t>& groups :
+         {std::vector<std::int64_t>{3, 1, 2}, {2, 2, 2, 2}, {4, 0, 1, 5, 2, 1, 3}}) {
+      const Step plain = sampled(60, static_cast<std::int64_t>(groups.size()), groups, strength);
+      for (const Step& step : {plain, repeated(plain)}) {
+        const Inference got = infer(step).inference;
+        checkOverPrompts(step, got.overPrompts, false);
+        checkOverPrompts(step, got.among[0].overPrompts, true);
+      }
+    }
+  }
+  for (const std::int64_t columns : {1, 2}) {
+    const Inference few =
+        infer(sampled(61, columns, std::vector<std::int64_t>(static_cast<std::size_t>(columns), 3), 1.0)).inference;
+    CHECK(std::isnan(few.overPrompts.error));
   }
 }
 

@@ -12,6 +12,9 @@ const WINDOWS = [2, 3, 4, 5, 6, 7, 8, 10, 12, 16];
 /** Chance of one window at one step, were the level at the floor. */
 const LEVEL = 5e-5;
 
+/** A normal deviate that is less rare than that. */
+const LEAST_DEVIATE = 3.8;
+
 /** Chance at which the start must agree where the steps before the window decide. */
 const AGREED_LEVEL = 0.05;
 
@@ -70,10 +73,9 @@ export interface Fall {
   readonly window: number;
   readonly reference: Reference;
   readonly p: number;
-  /** The mean of the reference's steps, with its standard error by the batches' own; and of the window's. */
+  /** The mean of the reference's steps, with its standard error by the batches' own. */
   readonly from: number;
   readonly fromError: number;
-  readonly to: number;
 }
 
 /** Between two values, with the variance at the level between. */
@@ -185,12 +187,20 @@ export class FallTest {
 
   /** The chance of every window's level, or a lower one, were exactly the share `lost` of d gone. */
   windows(lost: number): WindowTest[] {
+    return this.#allLooks().map((look) => this.#test(look, lost));
+  }
+
+  #allLooks(): readonly Look[] {
     this.#looks ??= WINDOWS.filter((window) => this.steps - window >= LEAST_BEFORE).map((window) => this.#look(window));
-    return this.#looks.map((look) => ({
-      window: look.window,
-      before: this.#chance(look, look.before, lost),
-      start: this.#chance(look, look.start, lost),
-    }));
+    return this.#looks;
+  }
+
+  #test(look: Look, lost: number): WindowTest {
+    const chance = (reference: Look['start']): number => {
+      const { t, freedom } = this.#statistic(look, reference, lost);
+      return studentTail(t, freedom);
+    };
+    return { window: look.window, before: chance(look.before), start: chance(look.start) };
   }
 
   /**
@@ -206,7 +216,11 @@ export class FallTest {
         (reference === least.reference ? test[reference] < least.test[reference] : reference === 'before');
       if (isBetter) least = { test, reference };
     };
-    for (const test of this.windows(lost)) {
+    for (const look of this.#allLooks()) {
+      // No Student's t is as rare as a normal deviate of its size: most windows need no more.
+      const isNear = (reference: Look['start']): boolean => this.#statistic(look, reference, lost).t > LEAST_DEVIATE;
+      if (!isNear(look.before) && !isNear(look.start)) continue;
+      const test = this.#test(look, lost);
       if (test.before <= LEVEL / tests && test.start <= AGREED_LEVEL) take(test, 'before');
       else if (test.start <= LEVEL / tests) take(test, 'start');
     }
@@ -215,7 +229,7 @@ export class FallTest {
     const { window } = test;
     const { level: from, steps } = this.#reference(reference, window);
     const fromError = Math.sqrt((this.dispersion * varianceAt(from, this.among)) / steps);
-    return { window, reference, p: test[reference], from, fromError, to: this.recentMean(window) };
+    return { window, reference, p: test[reference], from, fromError };
   }
 
   /** The mean of the steps before the latest `window`, or of the start; of as many as there are. */
@@ -264,7 +278,6 @@ export class FallTest {
   #look(window: number): Look {
     const before = this.#sums(window);
     const { recent } = this.#state;
-    const latest = recent.slice(-window);
     const within = this.#summed(recent.length - window, recent.length);
     const spreadBefore = before.squaredErrors / before.variances;
     const promptsWithin = within.prompts / window;
@@ -273,7 +286,12 @@ export class FallTest {
     const spread = Math.max(within.squaredErrors / within.variances, spreadBefore * fewer);
     const end = Math.max(Math.min(before.steps, this.steps - FAR), Math.min(before.steps, 6));
     // The lowest counts as the second lowest: no one step decides.
-    const [lowest, second] = latest.map(({ value }) => value).sort((a, b) => a - b) as [number, number];
+    let [lowest, second] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    for (let at = recent.length - window; at < recent.length; at++) {
+      const { value } = recent[at] as TestedStep;
+      if (value < lowest) [lowest, second] = [value, lowest];
+      else if (value < second) second = value;
+    }
     const degreesBefore = Math.min((before.prompts - before.steps) / DEFLATED, MOST_DEGREES);
     return {
       window,
@@ -288,7 +306,8 @@ export class FallTest {
     };
   }
 
-  #chance(look: Look, { steps, level: from }: Look['start'], lost: number): number {
+  /** Student's t of a window's level, were exactly the share `lost` of d gone. */
+  #statistic(look: Look, { steps, level: from }: Look['start'], lost: number): { t: number; freedom: number } {
     const { window, level, own, degrees, degreesBefore } = look;
     const floor = floorUnder(from, this.among, lost);
     const varianceNow = varianceAt(floor.at, this.among);
@@ -300,7 +319,7 @@ export class FallTest {
     const freedom =
       variance ** 2 /
       (ofWindow ** 2 / degrees + ofReference ** 2 / degreesBefore + ofRun ** 2 / (own.differences + 1) + 1e-300);
-    return studentTail((floor.at - level) / Math.sqrt(Math.max(variance, 1e-18)), Math.max(freedom, 1));
+    return { t: (floor.at - level) / Math.sqrt(Math.max(variance, 1e-18)), freedom: Math.max(freedom, 1) };
   }
 
   /**

@@ -149,7 +149,7 @@ export class DependenceLower {
     const { lost } = onset;
     // The interval is of tenths.
     const [lostLow, lostHigh] = [Math.min(onset.lostLow, lost), Math.max(onset.lostHigh, lost)];
-    const { window, reference, p, from, to } = fall;
+    const { window, reference, p, from } = fall;
     const floorOf = (history: FallTest | null): number | null =>
       history && floorUnder(history.level(reference, window), history.among, TENTH).at;
     const beginning = said ?? {
@@ -158,6 +158,8 @@ export class DependenceLower {
       floors: { whole: floorOf(this.#whole), pairs: floorOf(this.#pairs) },
     };
     const { since, sinceLow, sinceHigh, steps, floors } = beginning;
+    const fallen = test.recent.filter((entry) => entry.step >= since);
+    const to = fallen.reduce((sum, { value }) => sum + value, 0) / fallen.length;
     this.#said = {
       ...{ severity, step, since, sinceLow, sinceHigh, lost, lostLow, lostHigh, reference, window, p, from, to },
       ...{ entropy: entropy.recentMean(PRESENT_STEPS), entropyStart: entropy.start, steps, floors },
@@ -199,8 +201,8 @@ function finding(step: number, said: Said, test: FallTest, name: string, { entro
       'policy. Where they have not, look at the reward variance, filter more strictly, and keep a checkpoint from before.',
     sentence:
       `${capital(name)} has fallen since step ${since} (${sinceLow} to ${sinceHigh}): these prompts are told apart less, by ` +
-      `${percent(lost)} (${whole(lostLow)} to ${whole(lostHigh)}); at step ${said.step} it was ${figure(to)} nats a response, ` +
-      `${figure(from)} before (p = ${figure(p)}), with ${entropy} at ${percentOf(said.entropy, said.entropyStart)} of its ` +
+      `${percent(lost)} (${whole(lostLow)} to ${whole(lostHigh)}); from then to step ${said.step} it was ${figure(to)} nats a ` +
+      `response on average, ${figure(from)} before (p = ${figure(p)}), with ${entropy} at ${percentOf(said.entropy, said.entropyStart)} of its ` +
       `start${step > said.step ? `; at step ${step} it is ${figure(now)}` : ''}.${remark}`,
   };
 }
