@@ -11,6 +11,7 @@
 import { crossScoreMetrics, openEngine } from '../dist/index.js';
 import { Judge } from '../dist/verdicts/index.js';
 import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
+import { byChance, even, mixedScores, namesOf } from './mixed-runs.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { stepMetrics } from './step-metrics.mjs';
 import { storeResult } from './stored.mjs';
@@ -43,7 +44,7 @@ const ALARMS = new Set([
  * A run whose figures scatter about their levels. `spread`: standard deviation of a step as a share of the level;
  * `memory`: correlation of neighbouring steps; `level(step)`: where MI stands, 1 at the start.
  */
-function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.05 }) {
+function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.05, height: most = 1.5 }) {
   return async function* (uniform) {
     let [mi, entropy, margin] = [bell(uniform), bell(uniform), bell(uniform)];
     for (let at = 1; at <= steps; at++) {
@@ -57,7 +58,7 @@ function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.0
         value: height * (level(at) + spread * scatter),
         error: 0.6 * height * spread,
       });
-      const { value, error } = figure(1.5, mi);
+      const { value, error } = figure(most, mi);
       const metrics = stepMetrics(value, error, 0.8 * (1 + entropySpread * entropy), {
         mi_seq_margin: figure(12, margin),
       });
@@ -106,6 +107,38 @@ function drawnPolicy(engine, { scale = 1.8, prompts: promptsOf = () => 16, rollo
         { permutations },
       );
       yield { metrics };
+    }
+  };
+}
+
+/**
+ * A batch of some environments of four prompts and six rows each, whose figures scatter each by itself; of one the batch is
+ * all there is.
+ */
+function drawnEnvironments(count, spread = 0.2) {
+  const draws = (uniform) => Array.from({ length: count }, () => drawnFigures({ spread, height: 0.9 })(uniform));
+  const about = { columns: { total: 4, distinct: 4 }, rows: { total: 24, used: 24, zeroLength: 0, nonFinite: [] } };
+  return async function* (uniform) {
+    const each = draws(uniform);
+    for (let at = 1; at <= steps; at++) {
+      const environments = [];
+      for (const [place, draw] of each.entries()) {
+        const { metrics } = (await draw.next()).value;
+        environments.push({ name: `env-${place}`, rows: 24, prompts: 4, figures: { ...metrics, ...about } });
+      }
+      const [{ figures }] = environments;
+      yield { metrics: count === 1 ? figures : { ...figures, environments } };
+    }
+  };
+}
+
+/** The same of a policy that is known exactly. */
+function mixedPolicy(engine, count, countsOf) {
+  return async function* (uniform) {
+    const names = namesOf(count);
+    for (let at = 1; at <= steps; at++) {
+      const scores = mixedScores(countsOf(names, uniform), 6, () => 1.8, uniform);
+      yield { metrics: await crossScoreMetrics(engine, scores, { permutations: 99 }) };
     }
   };
 }
@@ -162,6 +195,26 @@ const MODELS = {
     stated: [0.005, 0.01],
     words: 'a fixed policy that depends little on its prompt, 4 to 64 prompts a step',
     draw: drawnPolicy(engine, { scale: 1, prompts: ragged, permutations: 99 }),
+  },
+  ...Object.fromEntries(
+    [1, 4, 16, 64].map((count) => [
+      `environments-${count}`,
+      {
+        stated: [0.02, 0.05],
+        words: `${count} environment${count === 1 ? '' : 's'} of 4 prompts, scatter 20% each`,
+        draw: drawnEnvironments(count),
+      },
+    ]),
+  ),
+  'mixed-policy': {
+    stated: [0.02, 0.05],
+    words: 'a fixed policy of 4 environments, 4 prompts of each',
+    draw: mixedPolicy(engine, 4, (names) => even(names, 4)),
+  },
+  'mixture-changes': {
+    stated: [0.02, 0.05],
+    words: 'a fixed policy of 4 environments, 16 prompts that fall on them by chance',
+    draw: mixedPolicy(engine, 4, (names, uniform) => byChance(names, 16, uniform)),
   },
   'texts-ceiling': {
     stated: [0.01, 0.02],

@@ -8,6 +8,7 @@ import type { Column } from '../table.js';
 import type { Look } from '../text-style.js';
 import { fitted, textWidth } from '../text-width.js';
 import { wrap } from '../text-wrap.js';
+import { EnvironmentLines } from './environment-lines.js';
 import { type RunStatus, StatusReader } from './run-status.js';
 import { RunVerdicts } from './run-verdicts.js';
 import { SampleTable, type TableOptions } from './sample-table.js';
@@ -19,6 +20,9 @@ import type { Scales } from './trends.js';
 /** How much a change of each kind asks for a row. */
 const RANK = { critical: 4, state: 3, warning: 2, known: 1, info: 0 } as const;
 
+/** Environments of a run that is not shown whole. */
+const MOST_BRIEF_ENVIRONMENTS = 3;
+
 /** It takes in a report at a time, and holds of each no more than it may show. */
 export class RunView {
   readonly #options: TableOptions;
@@ -26,6 +30,7 @@ export class RunView {
   readonly #samples = new Map<string, SampleTable>();
   readonly #reader = new StatusReader();
   readonly verdicts = new RunVerdicts();
+  readonly #environments = new EnvironmentLines();
   readonly #prompts = new Set<number>();
   readonly #steps: number[] = [];
   readonly #letters: (string | undefined)[] = [];
@@ -53,6 +58,7 @@ export class RunView {
     this.#prompts.add(shown[0]?.columns.total ?? 0);
     this.#reader.add(report);
     this.verdicts.add(report);
+    this.#environments.add(report);
     this.#steps.push(report.step);
     this.#letters.push(stateMark(report.judgement?.regime.regime).letter);
     const rank = this.#rankOf(report);
@@ -112,7 +118,7 @@ export class RunView {
         // The judge reads the first sample; of the others the course is shown, and steps where rows are asked for.
         ...(at === 0 || rows !== undefined || this.#options.chosen ? [sample.table()] : []),
         ...(trends.length > 0 ? [paint('dim', wrap(caption, width, '  ')), ...trends] : []),
-        ...(at === 0 ? this.#states(sample) : []),
+        ...(at === 0 ? [...this.#states(sample), ...this.#environments.lines(this.#options)] : []),
         ...(sample.footnotes.any ? [sample.footnotes.text(width)] : []),
       ];
       return ['', ...(isOne ? [] : [`  ${label}`]), ...part];
@@ -132,6 +138,7 @@ export class RunView {
     return [
       ...sample.trends.lines(this.#options),
       ...this.#states(sample),
+      ...this.#environments.lines(this.#options, MOST_BRIEF_ENVIRONMENTS),
       ...remarks.slice(0, 1),
       ...this.verdicts.brief(this.#options, this.status.name, given),
     ];
