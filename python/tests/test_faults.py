@@ -399,3 +399,21 @@ def test_the_pause_has_an_end(monkeypatch):
         watching.fail(SidecarError("gone"))
         pauses.append(watching._again - now[0])
     assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+
+
+def test_verdicts_are_logged_by_their_severity(undisturbed, caplog):
+    with caplog.at_level(logging.DEBUG, "collapsar"):
+        watching = Watching(every=3, threads=1, filter={"value": 0.9})
+        looks = [watching.observe(rollouts(n), score_of(n)) for n in range(1, 13)]
+        watching.close()
+    levels = {"info": logging.INFO, "warning": logging.WARNING, "critical": logging.ERROR}
+    said = {record.getMessage(): record.levelno for record in caplog.records}
+    verdicts = [(look.step, sentence) for look in looks for sentence in look.verdicts]
+    assert any(sentence.startswith("critical") for _, sentence in verdicts)
+    for step, sentence in verdicts:
+        assert said[f"collapsar, generation {step}: {sentence}"] == levels[sentence.split(":")[0]]
+    alarms = [look.logged["collapsar/alarm"] for look in looks]
+    assert alarms[0] == 0 and alarms[-1] == 1 and set(alarms) == {0, 1}
+    # At looks, the figures of texts stand beside those of scores.
+    assert all("collapsar/text_mi" in look.logged for look in looks)
+    assert "collapsar/mi" in looks[11].logged and "collapsar/mi" not in looks[9].logged

@@ -57,7 +57,7 @@ class TestTraining:
         # Dropout is on in both, and its random numbers are the same.
         assert torch.equal(torch.tensor(logged(plain, "loss")), torch.tensor(logged(watched, "loss")))
 
-    def test_logs_at_most_ten_figures_a_step(self, tmp_path):
+    def test_logs_a_few_figures_a_step(self, tmp_path):
         trainer = trainer_of(tmp_path, max_steps=7)
         watch(trainer, every=100, outcome="correct", filter=TOP, on_error="raise", threads=1)
         trainer.train()
@@ -73,12 +73,34 @@ class TestTraining:
                 "retrieval",
                 "retrieval_chance",
                 "p_value",
+                "text_mi",
+                "text_p_value",
+                "template_share",
                 "kept_share",
+                "alarm",
                 "regime",
             )
         }
-        assert all(0 < len(found) <= 10 for found in keys)
+        assert all(0 < len(found) <= 14 for found in keys)
         assert "collapsar/mi" not in keys[-1] and "collapsar/text_mi" in keys[-1]
+
+    def test_averages_neither_regimes_nor_alarms_over_what_it_logs(self, tmp_path):
+        trainer = trainer_of(tmp_path, max_steps=8, logging_steps=4)
+        watched = watch(trainer, every=1, threads=1, on_error="raise")
+        observe = watched.watching.observe
+
+        def observed(*args):
+            observation = observe(*args)
+            step = observation.step
+            observation.logged |= {"collapsar/regime": [3, 0, 3, 1][step % 4], "collapsar/alarm": float(step == 2)}
+            return observation
+
+        watched.watching.observe = observed
+        trainer.train()
+        assert logged(trainer, "collapsar/regime") == [3, 3]
+        assert logged(trainer, "collapsar/alarm") == [1, 0]
+        # Figures are.
+        assert len(set(logged(trainer, "collapsar/mi"))) == 2
 
     def test_counts_generations_not_optimizer_steps(self, tmp_path):
         # 2 optimizer steps of 2 micro-batches a generation, each used twice.

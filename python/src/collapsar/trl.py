@@ -80,7 +80,7 @@ def watch(
         max_tokens: bounds the memory of scoring (``collapsar.hf.cross_scores``).
         cache: one key-value cache a prompt; False for models whose cache cannot be repeated.
         texts: figures of texts at every generation.
-        log: ``"default"``: at most ten figures a generation; ``"all"``: everything.
+        log: ``"default"``: the figures of docs/guide/trainers/trl.md; ``"all"``: everything.
         stop: whether an early stop of the monitor ends training.
         on_error: of faults while it trains. ``"warn"``: say it and train on, that generation unwatched and unfiltered;
             ``"raise"``. A sidecar that ends or hangs is replaced, and nothing is lost.
@@ -254,8 +254,14 @@ class Watch(TrainerCallback):
         observation = self._guarded(output, kwargs["inputs"] if "inputs" in kwargs else args[0])
         self.last = observation
         logs = self.trainer._metrics["train"]
+        # TRL logs the mean of what came since it logged last.
         for key, value in observation.logged.items():
-            logs[key].append(value)
+            if key in observation.last:
+                logs[key] = [value]
+            elif key in observation.greatest:
+                logs[key] = [max([value, *logs[key]])]
+            else:
+                logs[key].append(value)
         self._stopping = observation.stop
         if self.watching.filter is not None:
             self._apply(output, observation)

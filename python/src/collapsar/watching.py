@@ -39,6 +39,9 @@ STALL = 4.5
 #: longest pause between attempts, in seconds
 LONGEST_PAUSE = 60.0
 
+#: of the logger
+LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "critical": logging.ERROR}
+
 #: number of each regime in logs, where figures are numbers; -1: undecided
 REGIMES = {"diverse": 0, "template_collapse": 1, "compressed": 2, "low_entropy_collapse": 3}
 
@@ -89,6 +92,9 @@ class Observation:
     step: int
     #: keys and values for the trainer's logger
     logged: dict[str, float] = field(default_factory=dict)
+    #: those of these keys that are categories or 0 and 1: of several steps, the last and the greatest, and no mean
+    last: tuple[str, ...] = ()
+    greatest: tuple[str, ...] = ()
     #: [R] rows to train on; None: all
     keep: npt.NDArray[np.bool_] | None = None
     loss_scale: float = 1.0
@@ -117,7 +123,7 @@ class Watching:
         texts: figures of the texts at every step.
         tags: what opens and closes the reasoning, for hooks that take it out of responses; None: the whole response is
             the reasoning; ``"auto"``: ``<think>``, ``</think>`` where the tokenizer or its chat template has them.
-        log: ``"default"``: at most ten figures a step; ``"all"``: everything.
+        log: ``"default"``: the figures of docs/guide/trainers/trl.md; ``"all"``: everything.
         stop: whether an early stop of the monitor ends the run.
         on_error: ``"warn"``: say it and train on, that generation unwatched and unfiltered; ``"raise"``.
         options: more options of docs/guide/monitor.md, in snake_case.
@@ -519,14 +525,16 @@ class Watching:
             raise StateError(f"the filter speaks of {keep.shape[0]} rows, expected {rows}")
         new = [verdict for verdict in report.verdicts if verdict["raised"] == report.step]
         said = [f"{verdict['severity']}: {verdict['sentence']} {verdict['advice']}" for verdict in new]
-        for sentence in said:
-            logger.warning("collapsar, generation %d: %s", report.step, sentence)
+        for verdict, sentence in zip(new, said, strict=True):
+            logger.log(LEVELS[verdict["severity"]], "collapsar, generation %d: %s", report.step, sentence)
         notes = [note for note in report.notes if self.note(note)]
-        figures = every_figure(report) if self.log == "all" else ten_figures(report)
+        figures = every_figure(report) if self.log == "all" else main_figures(report)
         stop = report.stop
         return Observation(
             step=report.step,
             logged={self.prefix + key: value for key, value in figures.items()},
+            last=(self.prefix + "regime",),
+            greatest=(self.prefix + "alarm",),
             keep=keep,
             loss_scale=report.loss_scale,
             stop=stop["sentence"] if self.stop and stop is not None else None,
@@ -663,8 +671,8 @@ def numbered(ids: Sequence[Any]) -> list[int]:
     return [numbers.setdefault(key, len(numbers)) for key in ids]
 
 
-def ten_figures(report: Report) -> dict[str, float]:
-    """At most ten figures a step: of cross-scores where they were taken, of texts elsewhere."""
+def main_figures(report: Report) -> dict[str, float]:
+    """A few figures a step: of cross-scores where they were taken, of texts, and whether there is an alarm."""
     found = report.figures
     logged = report.metrics
     certainty = report.raw.get("stepMetrics", {}).get("certainty", {})
@@ -693,8 +701,8 @@ def ten_figures(report: Report) -> dict[str, float]:
             "retrieval_chance": None if retrieval is None else chance,
             "p_value": of.get("pValue") if isinstance(of.get("pValue"), (int, float)) else None,
         }
-    elif "text/mi_bound" in logged:
-        figures = {
+    if "text/mi_bound" in logged:
+        figures |= {
             "text_mi": logged.get("text/mi_bound"),
             "text_mi_within": logged.get("text/mi_bound_within"),
             "text_p_value": logged.get("text/mi_bound_p_value"),
@@ -702,16 +710,17 @@ def ten_figures(report: Report) -> dict[str, float]:
         }
     kept = report.row_mask
     figures["kept_share"] = None if kept is None else float(kept.mean()) if kept.size else 0.0
-    if report.due:
-        judgement = report.raw.get("judgement")
-        regime = judgement["regime"]["regime"] if judgement else None
-        figures["regime"] = float(REGIMES.get(str(regime), -1)) if judgement else None
+    judgement = report.raw.get("judgement")
+    if judgement:
+        figures["alarm"] = float(any(verdict["severity"] != "info" for verdict in report.verdicts))
+        if report.due:
+            figures["regime"] = float(REGIMES.get(str(judgement["regime"]["regime"]), -1))
     return _finite(figures)
 
 
 def every_figure(report: Report) -> dict[str, float]:
-    """The ten, and everything under its own key."""
-    return ten_figures(report) | _finite(report.metrics)
+    """These, and everything under its own key."""
+    return main_figures(report) | _finite(report.metrics)
 
 
 def _finite(figures: Mapping[str, float | None]) -> dict[str, float]:
