@@ -94,8 +94,8 @@ export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOpt
     nonFinite = 'error',
     placeholders = 'exclude',
   } = given;
-  const { turnRewards = 'same', format, columns, reasoning, tagTokens, groupSize } = given;
-  const logs = { format, columns, reasoning, tagTokens, groupSize };
+  const { turnRewards = 'same', format, columns, reasoning, tagTokens, groupSize, rewardColumns } = given;
+  const logs = { format, columns, reasoning, tagTokens, groupSize, rewardColumns };
   return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logs };
 }
 

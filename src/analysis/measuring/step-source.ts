@@ -251,8 +251,10 @@ function joined(files: readonly StepFile[], logged: readonly LoggedStep[]): Step
   for (const step of steps) first.add(step);
   return steps.map((step) => {
     if (step.rollouts === undefined) return step;
-    // Phrases are held against the run's first step.
-    const digest = headerDigest(step.rollouts.identity, first.identityOf(step) ?? '', step.isLog ? '' : step.identity);
+    const { identity, rewards } = step.rollouts;
+    // Phrases are held against the run's first step, and rewards may be weighted as other steps tell.
+    const others = [first.identityOf(step) ?? '', step.isLog ? '' : step.identity];
+    const digest = headerDigest(identity, ...others, ...(rewards === undefined ? [] : [JSON.stringify(rewards)]));
     return { ...step, identity: digest };
   });
 }

@@ -9,6 +9,7 @@ import {
   fields,
   flag,
   list,
+  number,
   oneOf,
   optional,
   pair,
@@ -173,6 +174,7 @@ const logFields = {
   reasoning: optional(either((value) => value === 'all', oneOf('all'), pair(text))),
   tagTokens: optional(pair(count)),
   groupSize: optional(count),
+  rewardColumns: optional(record(number)),
 };
 const logShape = fields(logFields);
 

@@ -1,8 +1,21 @@
 // What a manifest keeps of a step's rollout logs: rows of files, so that mapping the step does not search for them.
 
-import { count, fields, flag, list, oneOf, optional, record, reject, type Shape, text } from '../../checks/saved.js';
+import {
+  count,
+  fields,
+  flag,
+  list,
+  number,
+  oneOf,
+  optional,
+  record,
+  reject,
+  type Shape,
+  text,
+} from '../../checks/saved.js';
 import type { Container } from '../../logs/rollouts/format.js';
 import type { Range } from '../../logs/rollouts/log-part.js';
+import type { AdvantageModel } from '../../logs/rollouts/rewards/learn-weights.js';
 import type { LoggedStep } from '../../logs/rollouts/rollout-logs.js';
 import type { StepOfRun } from '../measuring/step-source.js';
 
@@ -38,6 +51,14 @@ export const plannedRolloutsShape: Shape<PlannedRollouts> = fields({
     const parts = list(partShape)(value);
     return parts.length > 0 ? parts : reject(parts, 'one file at least');
   },
+  rewards: optional(
+    fields({
+      weights: optional(record(number)),
+      model: optional(oneOf<AdvantageModel>('group', 'batch', 'none', 'normalized')),
+      groupSize: optional(count),
+      note: text,
+    }),
+  ),
   bytes: count,
   identity: text,
 });

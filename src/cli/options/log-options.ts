@@ -11,6 +11,7 @@ export interface LogFlags {
   groupSize?: number;
   reasoning?: NonNullable<LogOptions['reasoning']>;
   tagTokens?: readonly [number, number];
+  rewardColumns?: NonNullable<LogOptions['rewardColumns']>;
 }
 
 /** Their names, for commands that hand options on. */
@@ -20,6 +21,7 @@ export const LOG_FLAGS = [
   'groupSize',
   'reasoning',
   'tagTokens',
+  'rewardColumns',
 ] as const satisfies (keyof LogFlags)[];
 
 export function addLogOptions(command: Command): Command {
@@ -44,17 +46,30 @@ export function addLogOptions(command: Command): Command {
       "tags around the reasoning, such as '<r> </r>', or all (default: '<think> </think>')",
       tags,
     )
-    .option('--tag-tokens <ids>', 'ids of these tags in logs of token ids, such as 151667,151668', tagTokens);
+    .option('--tag-tokens <ids>', 'ids of these tags in logs of token ids, such as 151667,151668', tagTokens)
+    .option(
+      '--reward-columns <map>',
+      "of TRL's logs: columns that make up the reward, with weights: correct,format=0.1 (default: as advantages tell)",
+      rewardColumns,
+    );
 }
 
 /** The flags that were given. */
-export function logFlags({ format, columns, groupSize, reasoning, tagTokens: ids }: LogFlags): LogFlags {
+export function logFlags({
+  format,
+  columns,
+  groupSize,
+  reasoning,
+  tagTokens: ids,
+  rewardColumns: rewards,
+}: LogFlags): LogFlags {
   return {
     ...(format !== undefined && { format }),
     ...(columns !== undefined && { columns }),
     ...(groupSize !== undefined && { groupSize }),
     ...(reasoning !== undefined && { reasoning }),
     ...(ids !== undefined && { tagTokens: ids }),
+    ...(rewards !== undefined && { rewardColumns: rewards }),
   };
 }
 
@@ -69,6 +84,10 @@ export function logFlagText(name: string, value: unknown): string {
   if (name === 'columns')
     return Object.entries(value as object)
       .map(([own, column]) => `${own}=${column}`)
+      .join(',');
+  if (name === 'rewardColumns')
+    return Object.entries(value as object)
+      .map(([column, weight]) => `${column}=${weight}`)
       .join(',');
   return Array.isArray(value) ? value.join(name === 'reasoning' ? ' ' : ',') : String(value);
 }
@@ -95,4 +114,15 @@ function tagTokens(text: string): [number, number] {
   const ids = text.split(',').map((id) => (/^\s*\d+\s*$/.test(id) ? Number(id) : Number.NaN));
   if (ids.length === 2 && ids.every(Number.isSafeInteger)) return ids as [number, number];
   throw new InvalidArgumentError('Expected two token ids with a comma between them.');
+}
+
+function rewardColumns(text: string, before: LogFlags['rewardColumns']): NonNullable<LogFlags['rewardColumns']> {
+  const pairs = text.split(',').map((part) => {
+    const [, column = '', weight = '1'] = /^\s*(.+?)\s*(?:=\s*([^=]*))?$/.exec(part) ?? [];
+    if (column === '' || weight.trim() === '' || !Number.isFinite(Number(weight))) {
+      throw new InvalidArgumentError('Expected COLUMN or COLUMN=WEIGHT, separated by commas: correct,format=0.1.');
+    }
+    return [column, Number(weight)] as const;
+  });
+  return { ...before, ...Object.fromEntries(pairs) };
 }

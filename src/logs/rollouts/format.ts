@@ -50,6 +50,11 @@ export interface RolloutFormat {
   /** A line is a group: rows get its number as group id. */
   readonly groupIsLine?: boolean;
   /**
+   * Column of advantages, where `rewards` of a row are columns of numbers of which some make up its reward: which, with
+   * what weights, they tell.
+   */
+  readonly advantageField?: string;
+  /**
    * Why a step may be the step before once more, of trainers that write their last rows whenever they log. Without it
    * equal rows are another step's.
    */

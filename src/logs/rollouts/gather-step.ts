@@ -1,10 +1,13 @@
 // The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
 // what follows it.
+import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import type { RolloutFormat } from './format.js';
 import { groupsOf } from './groups.js';
 import type { LoggedText } from './logged-text.js';
 import { actionIn, type ReasoningTags, splitTokens, splitter } from './reasoning.js';
+import type { RewardWeights } from './rewards/reward-weights.js';
+import { type RewardColumns, totalReward } from './rewards/total-reward.js';
 import {
   type LoggedColumns,
   type LoggedTexts,
@@ -24,6 +27,8 @@ export interface GatherStepOptions {
   /** Ids of the tags among the tokens. */
   readonly tagTokens: readonly [number, number] | undefined;
   readonly groupSize: number | undefined;
+  /** Weights of the columns that make up the reward, as the user says. */
+  readonly rewardColumns?: RewardColumns | undefined;
 }
 
 export interface StepOrigin {
@@ -35,6 +40,8 @@ export interface StepOrigin {
   /** The path says the step, and rows may say another. */
   readonly isNamed: boolean;
   readonly notes: readonly string[];
+  /** What the run's log tells of which columns make up the reward. */
+  readonly rewards?: RewardWeights | undefined;
 }
 
 /** @throws FileError where the rows cannot be split as the options say */
@@ -62,6 +69,7 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     else if (has(rows, 'output')) absent[name] = 'no response has a closing tag of its reasoning';
   }
   const tokens = rows.column<Int32Array>('tokens');
+  const { reward, rewards } = rewardsOf(rows, origin, options.rewardColumns, absent, notes);
   return {
     format: format.name,
     files,
@@ -80,8 +88,8 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     reasoning: texts.reasoning,
     reasoningTokens: lists?.reasoning,
     action: texts.action,
-    reward: numbers(rows, 'reward'),
-    rewards: partsOf(rows),
+    reward,
+    rewards,
     outcome: numbers(rows, 'outcome'),
     logprobs: logprobsOf(rows, tokens, absent),
     entropy: numbers(rows, 'entropy'),
@@ -186,7 +194,42 @@ function logprobsOf(
   return undefined;
 }
 
-function partsOf(rows: StepRows): RolloutStep['rewards'] {
+interface Rewards {
+  readonly reward: RolloutStep['reward'];
+  readonly rewards: RolloutStep['rewards'];
+}
+
+/** As the log has it; or of columns of numbers, as somebody says or its advantages tell. */
+function rewardsOf(
+  rows: StepRows,
+  { format, files, rewards: learned }: StepOrigin,
+  given: RewardColumns | undefined,
+  absent: Partial<Record<RolloutColumn, string>>,
+  notes: string[],
+): Rewards {
+  const columns = partsOf(rows);
+  const [path = ''] = files;
+  if (format.advantageField === undefined || columns === undefined) {
+    if (given !== undefined) {
+      const problem = `the reader ${format.name} has no columns of numbers to make a reward of (--reward-columns)`;
+      throw new FileError({ path }, problem);
+    }
+    return { reward: numbers(rows, 'reward'), rewards: columns && Object.fromEntries(columns) };
+  }
+  const advantage = columns.get(format.advantageField);
+  columns.delete(format.advantageField);
+  const total = totalReward(columns, advantage, rows.column('prompt'), given, learned, path);
+  const { reward, parts, note } = total;
+  if (reward?.some((value) => !Number.isNaN(value))) {
+    delete absent.reward;
+    if (note !== undefined) notes.push(note);
+    return { reward, rewards: parts };
+  }
+  absent.reward = (reward === undefined ? note : undefined) ?? 'no row of the step has a reward';
+  return { reward: undefined, rewards: undefined };
+}
+
+function partsOf(rows: StepRows): Map<string, Float64Array> | undefined {
   const found = present<NonNullable<Rollout['rewards']>>(rows, 'rewards');
   if (found === undefined) return undefined;
   const columns = new Map<string, Float64Array>();
@@ -200,5 +243,5 @@ function partsOf(rows: StepRows): RolloutStep['rewards'] {
       column[row] = parts[name] ?? Number.NaN;
     }
   }
-  return Object.fromEntries(columns);
+  return columns;
 }

@@ -7,6 +7,7 @@ import { checkFormat } from './find-logs.js';
 import { type ColumnNames, mappedColumns } from './formats/own.js';
 import { MAPPED } from './json-lines/parse-lines.js';
 import { checkTags, type ReasoningTags, THINK } from './reasoning.js';
+import type { RewardColumns } from './rewards/total-reward.js';
 import type { LogReading } from './rollout-logs.js';
 
 /** Plain JSON. */
@@ -24,6 +25,11 @@ export interface LogOptions {
   tagTokens?: readonly [open: number, close: number] | undefined;
   /** Rows a prompt, one after the other: for logs with neither group ids nor prompts. */
   groupSize?: number | undefined;
+  /**
+   * Columns that make up the reward, each with its weight, of logs with a column a reward function (TRL). Default: what
+   * the advantages tell.
+   */
+  rewardColumns?: RewardColumns | undefined;
 }
 
 export const LOG_OPTIONS: OptionTable<LogOptions> = {
@@ -32,11 +38,12 @@ export const LOG_OPTIONS: OptionTable<LogOptions> = {
   reasoning: is.any,
   tagTokens: is.any,
   groupSize: is.integer(1),
+  rewardColumns: is.any,
 };
 
 /** @throws {ArgumentError} naming the option that is wrong */
 export function logReading(options: LogOptions): LogReading {
-  const { format, columns, reasoning = THINK, tagTokens, groupSize } = options;
+  const { format, columns, reasoning = THINK, tagTokens, groupSize, rewardColumns } = options;
   if (format !== undefined) checkFormat(format);
   if (columns !== undefined) {
     if (typeof columns !== 'object' || columns === null) {
@@ -50,6 +57,7 @@ export function logReading(options: LogOptions): LogReading {
       );
     }
   }
+  if (rewardColumns !== undefined) checkRewardColumns(rewardColumns);
   checkTags(reasoning, 'options.reasoning');
   const isPair = tagTokens?.length === 2 && tagTokens.every((id) => Number.isSafeInteger(id) && id >= 0);
   if (tagTokens !== undefined && !isPair) {
@@ -57,11 +65,20 @@ export function logReading(options: LogOptions): LogReading {
   }
   const name = columns === undefined || onlyEnvironment(columns) ? format : MAPPED;
   const choice = { ...(name !== undefined && { name }), ...(columns !== undefined && { columns }) };
-  return { choice, gathering: { reasoning, tagTokens, groupSize } };
+  return { choice, gathering: { reasoning, tagTokens, groupSize, rewardColumns } };
 }
 
 /** Whether they name the environment alone, which is known beside whatever a reader finds. */
 export function onlyEnvironment(columns: ColumnNames): boolean {
   const named = Object.entries(columns).filter(([, column]) => column !== undefined);
   return named.length > 0 && named.every(([name]) => name === 'environment');
+}
+
+function checkRewardColumns(columns: unknown): asserts columns is RewardColumns {
+  const entries = typeof columns === 'object' && columns !== null ? Object.entries(columns) : [];
+  const wrong = entries.find(([, weight]) => !Number.isFinite(weight));
+  if (wrong !== undefined)
+    throw new ArgumentError(`options.rewardColumns.${wrong[0]}`, `got ${shown(wrong[1])}, expected a finite weight`);
+  if (entries.length === 0)
+    throw new ArgumentError('options.rewardColumns', `got ${shown(columns)}, expected { correct: 1, format: 0.1 }`);
 }

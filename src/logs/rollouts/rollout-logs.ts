@@ -21,6 +21,9 @@ import { ParquetFile } from './parquet/parquet-log.js';
 import { leaveOutCopies, type SeenContents } from './repeats/copies.js';
 import { lastTimes, type Restart } from './repeats/last-times.js';
 import { CLOCK_COLUMNS, leaveOutRepeatedSteps } from './repeats/repeated-steps.js';
+import type { AdvantageRows } from './rewards/learn-weights.js';
+import { NumberColumns } from './rewards/number-columns.js';
+import { learnRunWeights, type RewardWeights } from './rewards/reward-weights.js';
 import type { LoggedColumns } from './rollout.js';
 import type { RowBatch } from './rows/row-batch.js';
 import { StepRows } from './rows/step-rows.js';
@@ -75,6 +78,8 @@ export interface LoggedStep {
   readonly isNamed: boolean;
   readonly notes: readonly string[];
   readonly parts: readonly LoggedPart[];
+  /** Which columns make up the reward, in logs that have advantages. */
+  readonly rewards?: RewardWeights | undefined;
   /** Of its rows, at most: of tables and compressed files it is not known what a part of them has. */
   readonly bytes: number;
   /** Differs when the content may have changed. */
@@ -129,12 +134,13 @@ export class RolloutLogs {
     const { files: found, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
     const { files, notes: copies } = await leaveOutCopies(found, seen?.contents, this.signal);
     const { steps: all, failures, notes: restarts } = await planSteps(files, seen, this.signal);
-    const { steps, notes: repeated } = await leaveOutRepeatedSteps(
+    const { steps: single, notes: repeated } = await leaveOutRepeatedSteps(
       all,
       ({ format }) => formatOf(format),
       (step) => this.#digestOf(step),
       seen !== undefined,
     );
+    const steps = await this.#withRewards(single);
     for (const step of steps) this.expect(step);
     return { steps, problems: [...problems, ...failures], notes: [...notes, ...copies, ...restarts, ...repeated] };
   }
@@ -165,9 +171,10 @@ export class RolloutLogs {
         errors.push(error);
       }
     }
-    const { step, run, runDirectory, isNamed, notes } = logged;
+    const { step, run, runDirectory, isNamed, notes, rewards } = logged;
     const files = logged.parts.map(({ path }) => path);
-    const origin: StepOrigin = { format: formatOf(logged.format), files, step, run, runDirectory, isNamed, notes };
+    const format = formatOf(logged.format);
+    const origin: StepOrigin = { format, files, step, run, runDirectory, isNamed, notes, rewards };
     const release = () => rows.release();
     if (rows.rows === 0) return { step: undefined, errors, release };
     try {
@@ -204,6 +211,48 @@ export class RolloutLogs {
       await (await file.catch(() => undefined))?.close();
     }
     await this.#pool.close();
+  }
+
+  /** The same, with what each run's advantages tell of its rewards. */
+  async #withRewards(steps: readonly LoggedStep[]): Promise<LoggedStep[]> {
+    if (this.reading.gathering.rewardColumns !== undefined) return [...steps];
+    const runs = new Map<string, LoggedStep[]>();
+    for (const step of steps) {
+      if (formatOf(step.format).advantageField === undefined) continue;
+      const key = JSON.stringify([step.format, step.runDirectory, step.run]);
+      runs.set(key, [...(runs.get(key) ?? []), step]);
+    }
+    const learned = new Map<LoggedStep, RewardWeights>();
+    for (const run of runs.values()) {
+      const rewards = await learnRunWeights(this.#advantagesOf(run));
+      for (const step of run) learned.set(step, rewards);
+    }
+    return steps.map((step) => (learned.has(step) ? { ...step, rewards: learned.get(step) } : step));
+  }
+
+  async *#advantagesOf(steps: readonly LoggedStep[]): AsyncGenerator<AdvantageRows | undefined, void, undefined> {
+    for (const { parts, format } of steps) {
+      const reader = formatOf(format);
+      const rows = new NumberColumns(reader.advantageField as string);
+      try {
+        for (const part of parts) {
+          const file = await openLog(part, this.signal);
+          try {
+            if (!(file instanceof ParquetFile)) continue;
+            const names = new Set(['prompt', ...(reader.columnsOf?.(file.columns) ?? [])]);
+            const pieces = file.pieces(part.ranges ?? WHOLE_FILE.ranges, names, this.signal);
+            for await (const { columns, from, to } of pieces) rows.add(columns, from, to);
+          } finally {
+            await file.close();
+          }
+        }
+        yield rows.taken();
+      } catch (error) {
+        // What is wrong with it is said when it is read.
+        if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
+        yield undefined;
+      }
+    }
   }
 
   /** Of a step's rows, whatever they say of when they were written. */

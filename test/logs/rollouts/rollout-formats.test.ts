@@ -120,7 +120,10 @@ describe('trl', () => {
     expect(Object.keys(step.rewards ?? {})).toEqual(['format_reward', 'answer_reward']);
     expect([...(step.rewards?.format_reward ?? [])]).toEqual([0.5, Number.NaN, Number.NaN, Number.NaN]);
     expect(step.reasoning).toEqual(['a', 'c', 'd', 'e']);
-    expect(step.notes.join()).toContain('weights of the reward functions are not in the file');
+    expect(step.notes.join()).toContain(
+      'the plain sum format_reward + answer_reward, for weights are not told: too few groups have advantages; ' +
+        'name its columns and weights: --reward-columns format_reward,answer_reward=0.1',
+    );
   });
 
   it('finds several steps in a file by its step column, in any order', async () => {

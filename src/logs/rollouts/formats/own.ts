@@ -42,12 +42,13 @@ export const rollouts: RolloutFormat = {
   containers: ['json-lines', 'parquet'],
   needs: 'step (or it in the path), output or tokens, and group, prompt, prompt_tokens or reward',
   setting: 'the Python package: collapsar export, and its callbacks',
-  // A line of verl has a step, an output and perhaps a reward as well.
+  // A line of verl has a step, an output and perhaps a reward as well, and one of TRL may count its tokens.
   recognises: (keys, path) =>
     (keys.has('step') || placeByNames(path).step !== undefined) &&
     (keys.has('output') || keys.has('tokens')) &&
     ['group', 'prompt', 'prompt_tokens', 'reward'].some((name) => keys.has(name)) &&
-    !(keys.has('input') && keys.has('score')),
+    !(keys.has('input') && keys.has('score')) &&
+    !(keys.has('completion') && keys.has('advantage')),
 };
 
 /**

@@ -7,12 +7,12 @@ import { ENVIRONMENT_COLUMNS, environmentName } from '../rows/environments.js';
 
 const OWN: ReadonlySet<string> = new Set(['step', 'prompt', 'completion', 'advantage', ...ENVIRONMENT_COLUMNS]);
 
-/**
- * What is a double and none of TRL's own is a reward, or a number that was logged beside them: the file does not tell
- * them apart.
- */
-function rewardColumns(columns: readonly TableColumn[]): string[] {
-  return columns.filter(({ name, type }) => type === 'DOUBLE' && !OWN.has(name)).map(({ name }) => name);
+const ADVANTAGE = 'advantage';
+
+/** What is a float and none of TRL's own is a reward, or a number that was logged beside them: advantages tell. */
+function floatColumns(columns: readonly TableColumn[]): string[] {
+  const isFloat = ({ name, type }: TableColumn): boolean => /^(DOUBLE|FLOAT)$/.test(type) && !OWN.has(name);
+  return [...columns.filter(isFloat).map(({ name }) => name), ADVANTAGE];
 }
 
 export const trl: RolloutFormat = {
@@ -23,7 +23,8 @@ export const trl: RolloutFormat = {
   recognises: (keys) => hasAll(keys, 'step', 'prompt', 'completion', 'advantage'),
   // A column of the data set is there where a reward function has logged it (log_extra).
   fields: ['step', 'prompt', 'completion', ...ENVIRONMENT_COLUMNS],
-  columnsOf: rewardColumns,
+  columnsOf: floatColumns,
+  advantageField: ADVANTAGE,
   stepField: 'step',
   place: (path) => {
     const place = placeByName(path, /^completions_(\d+)\.parquet$/);
@@ -31,18 +32,19 @@ export const trl: RolloutFormat = {
     return basename(folder) === 'completions' ? { ...place, runDirectory: dirname(folder) } : place;
   },
   rows: (line, { environment }) => {
-    const rewards: Record<string, number> = {};
+    // NaN is a function that does not score this row.
+    const rewards: Record<string, number> = { [ADVANTAGE]: line.number(ADVANTAGE) ?? Number.NaN };
     for (const name of (line as { names?: readonly string[] }).names ?? []) {
-      if (!OWN.has(name) && name !== environment) rewards[name] = line.number(name) ?? Number.NaN;
+      if (OWN.has(name) || name === environment) continue;
+      const value = line.value(name) ?? Number.NaN;
+      // A list of numbers is no reward.
+      if (typeof value === 'number') rewards[name] = value;
     }
-    const scored = Object.values(rewards).filter((value) => !Number.isNaN(value));
     return [
       rollout({
         step: line.count('step'),
         prompt: promptIn(line, 'prompt'),
         ...saidIn(line, 'completion'),
-        // NaN is a function that does not score this row, as TRL's nansum has it.
-        reward: scored.length === 0 ? undefined : scored.reduce((total, value) => total + value, 0),
         rewards,
         environment: ENVIRONMENT_COLUMNS.map((name) => environmentName(line.value(name))).find(
           (found) => found !== undefined,
@@ -59,8 +61,5 @@ export const trl: RolloutFormat = {
     sample: "TRL's Parquet has no ids",
     outcome: "TRL's Parquet has rewards alone",
   },
-  notes: [
-    'the reward is the sum of the columns that are numbers: the weights of the reward functions are not in the file',
-    'a step holds its last generation batch alone; an evaluation at the same step replaces it',
-  ],
+  notes: ['a step holds its last generation batch alone; an evaluation at the same step replaces it'],
 };

@@ -126,20 +126,27 @@ export class ParquetFile {
     const names = new Set(this.columns.map(({ name }) => name).filter((name) => !isLeftOut(name)));
     const hash = createHash('sha256');
     hashValue(hash, [...names]);
+    for await (const { columns, from, to } of this.pieces(ranges, names, signal)) {
+      for (let row = from; row < to; row++) for (const { values } of columns.values()) hashValue(hash, values[row]);
+    }
+    return hash.digest('base64');
+  }
+
+  /** Columns as they are, a row group at a time: of each the rows from `from` to `to` are meant. */
+  async *pieces(
+    ranges: readonly Range[],
+    names: ReadonlySet<string>,
+    signal: AbortSignal | undefined,
+  ): AsyncGenerator<{ columns: ReadonlyMap<string, Column>; from: number; to: number }, void, undefined> {
     let first = 0;
     for (const group of this.metadata.row_groups) {
       const end = first + Number(group.num_rows);
       for (const range of ranges) {
         const [from, to] = [Math.max(first, range.begin), Math.min(end, range.end)];
-        if (from >= to) continue;
-        const columns = await this.#read(group, names, signal);
-        for (let row = from - first; row < to - first; row++) {
-          for (const { values } of columns.values()) hashValue(hash, values[row]);
-        }
+        if (from < to) yield { columns: await this.#read(group, names, signal), from: from - first, to: to - first };
       }
       first = end;
     }
-    return hash.digest('base64');
   }
 
   /** @throws FileError where none of the format's columns are there */
