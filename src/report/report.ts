@@ -29,10 +29,11 @@ export interface Provenance {
  * Figures of a step by their names on the page: the batch's own 95% interval is `_low` to `_high`, `_p` its p-value.
  * Of steps that are drawn together, each is the mean, the bounds are the outermost, and `_least` and `_most` are there.
  * `measured` is 0 where nobody asked for scores or texts (a monitor's steps between), and missing where they were asked
- * for at every step.
+ * for at every step. Environments of mixed batches have figures of their own, `environment/<name>/mi` and `…/bound`,
+ * with % and / of the name as %25 and %2F.
  */
 export const FIGURES = [
-  ...['mi', 'mi_low', 'mi_high', 'mi_p', 'mi_population_low', 'mi_population_high', 'bound'],
+  ...['mi', 'mi_low', 'mi_high', 'mi_p', 'mi_population_low', 'mi_population_high', 'mi_within', 'bound'],
   ...['entropy', 'retrieval', 'retrieval_low', 'retrieval_high', 'retrieval_p', 'chance'],
   ...['margin', 'margin_low', 'margin_high', 'reward', 'reward_std', 'kept', 'gate'],
   ...['valid', 'rows', 'rows_used', 'length', 'template', 'repetition', 'measured', 'pairs', 'pairs_saved'],
@@ -113,6 +114,8 @@ export interface Stretch {
   readonly holds: boolean;
   readonly sentence: string;
   readonly advice: string;
+  /** Environments that it names, of a run whose batches mix several; missing in reports of before there were any. */
+  readonly environments?: readonly string[];
 }
 
 export interface Correlations {

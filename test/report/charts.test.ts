@@ -16,13 +16,14 @@ import { hasTrail, planeOption, planeTable } from '../../src/report/charts/plane
 import { promptMapOption, spreadOption, triageOption } from '../../src/report/charts/prompts/prompt-map.js';
 import { hasLayer, idsRecur, promptsAt, stepsOf } from '../../src/report/charts/prompts/prompt-rows.js';
 import { stepPromptsOption, stepPromptsTable } from '../../src/report/charts/prompts/step-prompts.js';
+import { environmentLines } from '../../src/report/charts/step-words.js';
 import { storyOption } from '../../src/report/charts/story.js';
 import { LIGHT } from '../../src/report/charts/theme.js';
 import { PromptColumns, type PromptRow } from '../../src/report/collect/prompt-columns.js';
 import { svgOf } from '../../src/report/figures/echarts.js';
 import { stalledSince } from '../../src/report/page/stalled-since.js';
 import type { PromptTable } from '../../src/report/report.js';
-import { headOf, hostileNames, runOf } from './reports.js';
+import { headOf, hostileNames, runOf, stretchOf } from './reports.js';
 
 const SIZE = { width: 600, height: 300 };
 const gap = Number.NaN;
@@ -200,6 +201,47 @@ describe('runs side by side', () => {
     const run = runOf([1, 5], { mi: [0.5, 0.1], mi_low: [0.3, -0.2], mi_high: [0.7, 0.4] }, head);
     const { yAxis } = storyOption({ run }, LIGHT, SIZE) as { yAxis: { name: string; min: number }[] };
     expect(yAxis[0]?.min).toBe(Math.fround(-0.2));
+  });
+});
+
+describe('environments of a run', () => {
+  const steps = [1, 2, 3, 4, 5, 6, 7];
+  const figures = {
+    mi: [2, 2, 2, 2, 2, 2, 2],
+    'environment/a%2Fb%25/mi': [1, 1, 1, 1, 1, 0.25, 0],
+    'environment/a%2Fb%25/bound': steps.map(() => Math.log(4)),
+    'environment/code/mi': [1, Number.NaN, 1, 1, 1, 1, 0.5],
+    'environment/code/bound': steps.map(() => Math.log(8)),
+    'environment/new/mi': [...new Array(6).fill(Number.NaN), 0],
+  };
+
+  it('are those that a verdict names first, then those with the least left of their own start', () => {
+    const verdicts = [
+      stretchOf({ severity: 'warning', environments: ['new'] }),
+      stretchOf({ severity: 'critical', environments: ['code'], holds: false }),
+    ];
+    const lines = environmentLines(runOf(steps, figures, headOf('a', { verdicts })));
+    expect(lines.map(({ name, severity }) => [name, severity])).toEqual([
+      ['new', 'warning'],
+      ['a/b%', undefined],
+      ['code', undefined],
+    ]);
+    expect(lines.map(({ last, share, prompts }) => [last, share, prompts])).toEqual([
+      [0, Number.NaN, Number.NaN],
+      [0, 0, 4],
+      [0.5, 0.5, 8],
+    ]);
+    expect(environmentLines(runOf(steps, { mi: figures.mi }))).toEqual([]);
+  });
+
+  it('are drawn as what is left within them, which the start is of', () => {
+    const run = runOf(steps, { ...figures, mi_within: [1, 1, 1, 1, 1, 0.5, -0.1] });
+    const { series, yAxis } = storyOption({ run }, LIGHT, SIZE) as {
+      series: { endLabel?: { formatter: string }; data: unknown[] }[];
+      yAxis: { min: number }[];
+    };
+    expect(series.find(({ endLabel }) => endLabel?.formatter === 'within')?.data).toHaveLength(7);
+    expect(yAxis[0]?.min).toBe(Math.fround(-0.1));
   });
 });
 

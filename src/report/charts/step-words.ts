@@ -82,3 +82,43 @@ export function storyTable({ steps, figures, regimes }: RunData, range?: readonl
   }
   return { columns: ['step', ...names.map(inWords), 'state'], rows };
 }
+
+export interface EnvironmentLine {
+  readonly name: string;
+  /** Its dependence at every step of the run; NaN where it had none. */
+  readonly mi: Float32Array;
+  readonly last: number;
+  /** Prompts at the last step that it was measured at. */
+  readonly prompts: number;
+  /** Of its own first five steps; NaN where these tell nothing. */
+  readonly share: number;
+  /** Of the gravest verdict that holds and names it. */
+  readonly severity: 'critical' | 'warning' | 'info' | undefined;
+}
+
+/** Environments of a run whose batches mix several: those that a verdict names first, then by what is left. */
+export function environmentLines({ head, figures }: RunData): EnvironmentLine[] {
+  const lines = Object.entries(figures).flatMap(([key, mi]): EnvironmentLine[] => {
+    const [, place = '', escaped] = /^(environment\/([^/]+))\/mi$/.exec(key) ?? [];
+    if (escaped === undefined) return [];
+    const name = escaped.replaceAll('%2F', '/').replaceAll('%25', '%');
+    const known = mi.filter((value) => !Number.isNaN(value));
+    const start = known.slice(0, 5);
+    const mean = start.reduce((sum, value) => sum + value, 0) / start.length;
+    const last = known.at(-1) ?? Number.NaN;
+    const bound = figures[`${place}/bound`]?.findLast((value) => !Number.isNaN(value)) ?? Number.NaN;
+    const named = head.verdicts.filter(({ holds, environments = [] }) => holds && environments.includes(name));
+    const severity = (['critical', 'warning', 'info'] as const).find((grade) =>
+      named.some((verdict) => verdict.severity === grade),
+    );
+    return [
+      { name, mi, last, prompts: Math.round(Math.exp(bound)), share: mean > 0 ? last / mean : Number.NaN, severity },
+    ];
+  });
+  const gravity = ['critical', 'warning', 'info', undefined];
+  const left = ({ share }: EnvironmentLine): number => (Number.isNaN(share) ? 1 : share);
+  return lines.sort(
+    (a, b) =>
+      gravity.indexOf(a.severity) - gravity.indexOf(b.severity) || left(a) - left(b) || (a.name < b.name ? -1 : 1),
+  );
+}

@@ -141,7 +141,7 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
     return {
       axes: [
         titledAxis(theme, miTitle(run.head), {
-          min: Math.min(0, ...extent(drawing, ['mi', 'mi_low', 'mi_least'])),
+          min: Math.min(0, ...extent(drawing, ['mi', 'mi_low', 'mi_least', 'mi_within'])),
           max: top,
         }),
       ],
@@ -153,6 +153,10 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
           : []),
         figureLine(drawing, 'mi', theme.mi, place),
         hollow(drawing, 'mi', theme.mi, place),
+        // What the start is of, where batches mix environments.
+        ...(hasFigure(run, 'mi_within')
+          ? [line(visible(drawing, 'mi_within'), { color: theme.mi, type: 'dotted', label: 'within' }, place)]
+          : []),
       ],
     };
   },

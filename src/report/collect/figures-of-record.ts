@@ -29,6 +29,7 @@ const OF_SCORES: Partial<Record<FigureName, string>> = {
   mi_p: 'mi_seq_estimate_p_value',
   mi_population_low: 'mi_seq_estimate_population_low',
   mi_population_high: 'mi_seq_estimate_population_high',
+  mi_within: 'mi_within',
   bound: 'mi_upper_bound',
   entropy: 'conditional_entropy_est',
   retrieval: 'retrieval_accuracy',
@@ -48,6 +49,7 @@ const OF_TEXTS: Partial<Record<FigureName, string>> = {
   mi_low: 'mi_bound_low',
   mi_high: 'mi_bound_high',
   mi_p: 'mi_bound_p_value',
+  mi_within: 'mi_bound_within',
   bound: 'mi_upper_bound',
   retrieval: 'retrieval_accuracy',
   chance: 'retrieval_chance_level',
@@ -74,4 +76,17 @@ export function keysOf({ instrument, hasEntropy, label }: InstrumentOfRun): [Fig
   const keys = { ...ofLabel, ...(instrument === 'texts' ? { entropy } : {}) };
   const logged = Object.entries(keys).map(([name, key]) => [name, `${label}/${key}`]);
   return [...logged, ...Object.entries(OF_STEP)] as [FigureName, string][];
+}
+
+/** Of an environment of a mixed batch: its dependence, and the most that there could be, ln of its prompts. */
+const OF_ENVIRONMENT = ['mi', 'bound'] as const;
+
+/** Figures of the environments that a record has, [name on the page, value]: `environment/<name>/mi`. */
+export function environmentFigures(record: StepRecord, of: InstrumentOfRun): [string, number][] {
+  const logged = of.instrument === 'scores' ? OF_SCORES : OF_TEXTS;
+  return Object.entries(record).flatMap(([key, value]) => {
+    const [, place, rest] = /^(environment\/[^/]+)\/(.*)$/.exec(key) ?? [];
+    const figure = OF_ENVIRONMENT.find((name) => rest === `${of.label}/${logged[name]}`);
+    return figure === undefined || typeof value !== 'number' ? [] : [[`${place}/${figure}`, value] as [string, number]];
+  });
 }

@@ -4,12 +4,15 @@ import type { StepRecord } from '../../analysis/step-report.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
 import type { FigureName, GradientStep, Matrix, RunData, RunHead, StepTexts } from '../report.js';
 import { REGIME_CODES } from '../report.js';
-import { type InstrumentOfRun, instrumentOf, keysOf } from './figures-of-record.js';
+import { environmentFigures, type InstrumentOfRun, instrumentOf, keysOf } from './figures-of-record.js';
 import { gradientsOf } from './gradient-steps.js';
 import { withoutTooMany } from './let-go.js';
 import { PromptColumns, type PromptRow } from './prompt-columns.js';
 import { RemarkList } from './remark-list.js';
 import { StatusReader } from './status-reader.js';
+
+/** As many as are logged by name at a step. */
+const MOST_ENVIRONMENTS = 64;
 
 export class RunCollection {
   readonly name: string;
@@ -19,7 +22,7 @@ export class RunCollection {
   texts: readonly StepTexts[] = [];
   #instrument: InstrumentOfRun | undefined;
   #keys: [FigureName, string][] = [];
-  readonly #figures = new Map<FigureName, number[]>();
+  readonly #figures = new Map<string, number[]>();
   readonly #steps: number[] = [];
   readonly #regimes: number[] = [];
   readonly #status = new StatusReader();
@@ -67,11 +70,14 @@ export class RunCollection {
     }
     for (const [name, key] of this.#keys) {
       const value = record[key];
-      const column = this.#figures.get(name);
-      if (typeof value !== 'number') column?.push(Number.NaN);
-      else if (column !== undefined) column.push(value);
-      else this.#figures.set(name, [...new Array<number>(this.count).fill(Number.NaN), value]);
+      if (typeof value === 'number') this.#put(name, value);
     }
+    if (this.#instrument !== undefined) {
+      for (const [name, value] of environmentFigures(record, this.#instrument)) {
+        if (this.#figures.has(name) || this.#environments < 2 * MOST_ENVIRONMENTS) this.#put(name, value);
+      }
+    }
+    for (const column of this.#figures.values()) if (column.length === this.count) column.push(Number.NaN);
     this.#measure(record);
     const gradients = gradientsOf(record);
     if (gradients !== undefined) this.#gradients = withoutTooMany([...this.#gradients, gradients], this.most);
@@ -88,12 +94,24 @@ export class RunCollection {
     }
   }
 
+  /** A figure of the step that is being added. */
+  #put(name: string, value: number): void {
+    const column = this.#figures.get(name);
+    if (column !== undefined) column.push(value);
+    else this.#figures.set(name, [...new Array<number>(this.count).fill(Number.NaN), value]);
+  }
+
+  /** Columns of environments: they may come and go, and a page holds so many. */
+  get #environments(): number {
+    return [...this.#figures.keys()].filter((name) => name.startsWith('environment/')).length;
+  }
+
   /** A step between those that a monitor has scored is no gap in what they say. */
   #measure(record: StepRecord): void {
     const label = this.#instrument?.label;
     const isMeasured = label !== undefined && Object.keys(record).some((key) => key.startsWith(`${label}/`));
     const column = this.#figures.get('measured');
-    if (column !== undefined) column.push(Number(isMeasured));
+    if (column !== undefined) column[this.count] = Number(isMeasured);
     else if (!isMeasured && label !== undefined)
       this.#figures.set('measured', [...new Array<number>(this.count).fill(1), 0]);
   }

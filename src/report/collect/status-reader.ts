@@ -35,7 +35,7 @@ export class StatusReader {
   }
 
   #extend(verdict: Verdict): void {
-    const { kind, severity, since, raised, step, sentence, advice } = verdict;
+    const { kind, severity, since, raised, step, sentence, advice, environment, environments } = verdict;
     const key = keyOf(verdict);
     const before = this.#stretches.get(key);
     const gravest = GRAVITY[Math.max(GRAVITY.indexOf(severity), before ? GRAVITY.indexOf(before.severity) : 0)];
@@ -48,6 +48,13 @@ export class StatusReader {
       holds: true,
       sentence,
       advice,
+      environments: [
+        ...new Set([
+          ...(before?.environments ?? []),
+          ...(environments ?? []),
+          ...(environment === undefined ? [] : [environment]),
+        ]),
+      ],
     });
   }
 
