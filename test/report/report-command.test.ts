@@ -32,7 +32,7 @@ describe('collapsar report', () => {
     const [ofLogs, ofResults] = [join(folder, 'logs.html'), join(folder, 'results.html')];
     const { status, out } = await collapsar(['report', ...runs, '-o', ofLogs, '--quiet']);
     expect(status).toBe(0);
-    expect(out).toMatch(/logs\.html: 4 runs, 213 steps, \d+ kB\n$/);
+    expect(out).toMatch(/logs\.html: 4 runs, 213 steps, [\d.]+ [kM]B\n$/);
     expect((await collapsar(['report', results, '-o', ofResults])).status).toBe(0);
     const [a, b] = [reportIn(ofLogs), reportIn(ofResults)];
     expect(a.runs).toEqual(b.runs);
@@ -75,6 +75,7 @@ describe('collapsar report', () => {
       ['prompts_too_easy', 68, false],
       ['entropy_gaming', 124, false],
       ['template_collapse', 136, true],
+      ['dependence_lower', 128, true],
       ['entropy_gaming', 192, true],
       ['prompts_too_easy', 200, true],
     ]);
