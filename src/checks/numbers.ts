@@ -56,3 +56,31 @@ export function shortDuration(seconds: number): string {
   const minutes = Math.floor(whole / 60) % 60;
   return hours > 0 ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
+
+/** Of sums whose terms cancel, what is left by rounding. */
+const ROUNDING = 1e-12;
+
+/** A figure that only rounding keeps from 0: neither −0 nor 1e-16 is shown or logged. */
+export function withoutRounding(value: number): number {
+  return Math.abs(value) < ROUNDING ? 0 : value;
+}
+
+/** A share that only rounding takes out of [0, 1], or keeps from its ends. What is further off stays as it is. */
+export function shareWithoutRounding(value: number): number {
+  return Math.abs(value - 1) < ROUNDING ? 1 : withoutRounding(value);
+}
+
+/**
+ * exp I(X;Z) is the number of prompts that the reasoning tells apart: `tells apart about 8 of 32 prompts`, with the ends
+ * of the interval `about 8 [7.1, 9] of 32`.
+ * @param interval of I(X;Z), in nats as `mi` is
+ */
+export function toldApart(
+  mi: number,
+  prompts: number,
+  interval?: { readonly low: number; readonly high: number },
+): string {
+  const count = (nats: number): string => String(Number(Math.min(prompts, Math.max(1, Math.exp(nats))).toPrecision(2)));
+  const ends = interval === undefined ? '' : ` [${count(interval.low)}, ${count(interval.high)}]`;
+  return `tells apart about ${count(mi)}${ends} of ${prompts} prompts`;
+}

@@ -1,4 +1,5 @@
 // The metrics that both profiles define the same way (docs/reference/metrics.md), under their common names.
+import { withoutRounding } from '../checks/numbers.js';
 import { chanceLevel } from './figures/chance.js';
 import type { MeasuredStep } from './measured-step.js';
 
@@ -8,7 +9,7 @@ export function sharedValues({ moments }: MeasuredStep, retrieval: MeasuredStep)
   const accuracy = retrieval.moments.hits[0] / moments.rows;
   return {
     mi_estimate: moments.matchedToken.mean - moments.marginalToken.mean,
-    mi_seq_estimate: moments.excessSeq.mean,
+    mi_seq_estimate: withoutRounding(moments.excessSeq.mean),
     matched_log_prob_mean: moments.matchedToken.mean,
     marginal_log_prob_mean: moments.marginalToken.mean,
     conditional_entropy_est: -moments.matchedToken.mean,

@@ -3,6 +3,7 @@
 
 import { checkEngine, checkObject } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
+import { shareWithoutRounding, withoutRounding } from '../checks/numbers.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
 import { type EnvironmentLabels, givenEnvironments, type RowEnvironments } from '../checks/row-environments.js';
@@ -117,6 +118,16 @@ const LENGTH_KEYS = ['response_length/mean', 'response_length/min', 'response_le
 const ENTROPY_KEYS = ['conditional_entropy_est', 'conditional_entropy_seq_est'] as const;
 
 const RETRIEVALS = ['retrieval_accuracy', 'retrieval_accuracy@2', 'retrieval_accuracy@4', 'retrieval_accuracy@8'];
+
+/** Sums of weights that add up to 1 but for rounding. */
+const SHARES: ReadonlySet<string> = new Set([
+  ...RETRIEVALS,
+  'template_share',
+  'sibling_novelty',
+  'repetition',
+  'duplicate_share',
+  'duplicate_across_share',
+]);
 
 /** Every key that `textMetrics` can give. */
 export const TEXT_KEYS = [
@@ -339,7 +350,8 @@ function reported(
   const absent: Record<string, string> = {};
   const put = (key: string, value: number, reason: string): void => {
     if (why !== undefined || Number.isNaN(value)) absent[key] = why ?? reason;
-    else values[key] = value;
+    else if (SHARES.has(key)) values[key] = shareWithoutRounding(value);
+    else values[key] = withoutRounding(value);
   };
   const never = 'cannot be given';
   put('rows_used', used, never);

@@ -2,7 +2,7 @@
 // sure (docs/reference/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands
 // when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
 
-import { figure, percent, percentOf } from '../checks/numbers.js';
+import { figure, percent, percentOf, toldApart } from '../checks/numbers.js';
 import { count, fields, flag, nullable, oneOf, type Shaped } from '../checks/saved.js';
 import { capital } from '../checks/words.js';
 import type { RegimeReading } from './judgement.js';
@@ -245,7 +245,7 @@ function describe(
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
   const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
   return (
-    `${words}: ${instrument.mi} is ${figure(at.value)} ${interval} nats a response${among}, ` +
+    `${words}: ${instrument.mi} is ${figure(at.value)} ${interval} nats a response${among} (${toldApart(at.value, at.prompts, at)}), ` +
     `${percent(at.value / start)} of its start (${figure(start)}), while ${instrument.entropy} is ` +
     `${figure(levels.entropy)}${instrument.entropyUnit}, ${percentOf(levels.entropy, entropy.start)} of its start ` +
     `(${figure(entropy.start)})${hits}; so since step ${since}${open === '' ? '' : undecided}.${instrument.remark}`

@@ -84,7 +84,9 @@ describe('the shipped runs', async () => {
     expect(verdict?.raised).toBeLessThan(atChance);
     expect(verdict?.since).toBeLessThanOrEqual(verdict?.raised as number);
     expect(verdict?.since).toBeGreaterThan(124);
-    expect(verdict?.sentence).toMatch(/I\(X;Z\) is .* \[.*, .*\] nats a response, \d+% of its start/);
+    expect(verdict?.sentence).toMatch(
+      /I\(X;Z\) is .* \[.*, .*\] nats a response \(tells apart about .* \[.*, .*\] of \d+ prompts\), \d+% of its start/,
+    );
     // And it holds from there to the end.
     const after = judgements.filter(({ step }) => step >= (said?.step as number));
     expect(after.every(({ verdicts }) => verdicts.some(({ kind }) => kind === 'template_collapse'))).toBe(true);
