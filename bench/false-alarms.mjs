@@ -321,6 +321,29 @@ const FALL_MODELS = {
   },
 };
 
+/**
+ * Exact scores of a policy that gives one response nearly always, whatever the prompt, and now and then one that is the prompt's own:
+ * batches without a rare one lie below 0, all rows alike.
+ */
+function nearlyCollapsed(engine, { prompts = 16, rollouts = 8, rare = 0.01 } = {}) {
+  const groups = Array.from({ length: prompts * rollouts }, (_, row) => Math.floor(row / rollouts));
+  return async function* (uniform) {
+    for (let at = 1; at <= steps; at++) {
+      const shares = Array.from({ length: prompts }, () => 2 * rare * uniform());
+      const data = new Float64Array(groups.length * prompts);
+      for (const [row, own] of groups.entries()) {
+        const isRare = uniform() < shares[own];
+        for (let p = 0; p < prompts; p++)
+          data[row * prompts + p] = isRare ? (p === own ? Math.log(shares[p]) : -60) : Math.log1p(-shares[p]);
+      }
+      const sums = { data, dtype: 'float64', shape: [groups.length, prompts] };
+      yield {
+        metrics: await crossScoreMetrics(engine, { sums, lengths: groups.map(() => 1), groups }, { permutations: 0 }),
+      };
+    }
+  };
+}
+
 /** Prompts × rows of a step, as runs on one GPU have them. */
 for (const [prompts, each] of [
   [4, 4],
@@ -346,6 +369,14 @@ for (const told of ['scores', 'texts']) {
     draw: shortRows(engine, { told }, steps),
   };
 }
+
+/** Only that its scores are those of its rows: what else is said of such a policy is so. */
+MODELS['nearly-collapsed'] = {
+  stated: [0.0001, 0.0001],
+  words: 'a policy that has nearly collapsed: scores_mismatched',
+  draw: nearlyCollapsed(engine),
+  alarms: new Set(['scores_mismatched']),
+};
 
 /** log of the binomial coefficient times the powers, summed: P(at most k of n). */
 function atMost(k, n, p) {
@@ -386,7 +417,7 @@ const falls = [];
 console.log(`${runs} healthy runs of ${steps} computed steps each, seed ${seed}\n`);
 console.log('| healthy run | stated | measured | 95% interval | critical | by verdict |\n|---|---|---|---|---|---|');
 for (const name of wanted) {
-  const { stated: bounds, words, draw } = MODELS[name] ?? FALL_MODELS[name];
+  const { stated: bounds, words, draw, alarms = ALARMS } = MODELS[name] ?? FALL_MODELS[name];
   const stated = bounds?.[steps <= 51 ? 0 : 1];
   /** Runs with one by the 51st step, and by the last. */
   const fallen = { info: [0, 0], warning: [0, 0] };
@@ -408,7 +439,7 @@ for (const name of wanted) {
       if (first[severity] <= 51) fallen[severity][0]++;
       if (first[severity] <= steps) fallen[severity][1]++;
     }
-    const found = judge.summary().verdicts.filter(({ kind }) => ALARMS.has(kind));
+    const found = judge.summary().verdicts.filter(({ kind }) => alarms.has(kind));
     if (found.length > 0) alarmed++;
     if (found.some(({ severity }) => severity === 'critical')) grave++;
     for (const { kind } of found) kinds[kind] = (kinds[kind] ?? 0) + 1;

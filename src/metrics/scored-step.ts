@@ -10,6 +10,7 @@ import { rowsByEquivalents } from './figures/chance.js';
 import type { MeasuredStep } from './measured-step.js';
 import type { CheckedScores, Lengths } from './metric-arguments.js';
 import type { RowSelection } from './sampling/row-selection.js';
+import { aboveZeroError, isAboveZero } from './sums-above-zero.js';
 
 interface SummedScores {
   /** [R, P] */
@@ -44,7 +45,9 @@ export async function summed(
   if (tensor.data instanceof DeviceTensor && whole && isIdentity(columns.position, prompts)) {
     const { own, signatures } = selection;
     const { sums, stats } = await engine.tokenRowStats(tensor, lengths, { own, signatures, signal, onProgress });
-    return { sums, order: undefined, measured: scoredFrom(sums, stats, lengths, selection) };
+    const measured = scoredFrom(sums, stats, lengths, selection);
+    refuseAboveZero(measured, selection, selection.columns);
+    return { sums, order: undefined, measured };
   }
   // Token sums are written in canonical order.
   const { sums } = await engine.sumTokens(tensor, lengths, { columns: columns.position, signal, onProgress });
@@ -69,7 +72,27 @@ export async function measure(
   const lengths = lengthsOf(allLengths, selection.rows);
   const { own, signatures } = selection;
   const stats = await engine.scoreStats(scores, { own, lengths, signatures, signal });
-  return scoredFrom(scores, stats, lengths, selection);
+  const found = scoredFrom(scores, stats, lengths, selection);
+  refuseAboveZero(found, selection, sourceColumns);
+  return found;
+}
+
+/**
+ * @param columns of the given scores that the measured ones are
+ * @throws {ArgumentError} naming the first row whose highest sum is above 0
+ */
+function refuseAboveZero(
+  { sums, stats, lengths }: ScoredStep,
+  { rows }: RowSelection,
+  columns: ArrayLike<number>,
+): void {
+  const data = sums.data as Float64Array;
+  stats.argmax.forEach((column, at) => {
+    const sum = data[at * stats.columns + column] as number;
+    const tokens = Number(lengths[at]);
+    if (!isAboveZero(sum, tokens)) return;
+    throw aboveZeroError('scores', `row ${rows[at]} under prompt ${columns[column]}`, sum, tokens);
+  });
 }
 
 /** What the moments of a step, and its intervals, are made of. */

@@ -39,6 +39,15 @@ export const VERDICT_EXPLANATIONS = {
     advice:
       'Stop, go back to a checkpoint from before; or check that prompts reach the model and rows are labelled rightly.',
   },
+  scores_mismatched: {
+    severity: 'critical',
+    definition:
+      'The scores do not belong to the rows: responses are likelier under other prompts than under their own.',
+    rule: 'from cross-scores alone: I(X;Z) is below 0 at one-sided p ≤ 0.000001 at two computed steps in succession',
+    advice:
+      'Correct what is scored: the order of rows, groups and prompt columns; weights and adapter that sampled; chat template; ' +
+      'log-probs shifted by a token. Nothing else is said of the dependence meanwhile.',
+  },
   start_falling: {
     severity: 'warning',
     definition: 'The dependence falls from the first steps on.',

@@ -251,7 +251,7 @@ export class Judge {
   }
 
   get #isScored(): boolean {
-    return this.#scores.steps > 0;
+    return this.#scores.hasSteps;
   }
 
   /** The instrument that gives the run's regime. */

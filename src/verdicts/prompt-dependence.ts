@@ -14,11 +14,13 @@ import { InputAgnostic, inputAgnosticShape } from './warnings/input-agnostic.js'
 import { MarginFalling, marginFallingShape } from './warnings/margin-falling.js';
 import { MiFalling, miFallingShape } from './warnings/mi-falling.js';
 import { MiOvershoot, miOvershootShape } from './warnings/mi-overshoot.js';
+import { ScoresMismatched, scoresMismatchedShape } from './warnings/scores-mismatched.js';
 import { StartFalling, startFallingShape } from './warnings/start-falling.js';
 
 export const promptDependenceFields = {
   regimes: regimesShape,
   inputAgnostic: inputAgnosticShape,
+  scoresMismatched: scoresMismatchedShape,
   startFalling: startFallingShape,
   marginFalling: marginFallingShape,
   miFalling: miFallingShape,
@@ -30,6 +32,18 @@ export type PromptDependenceJson = Shaped<typeof promptDependenceShape>;
 
 /** Kinds that a regime decides. */
 const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_collapse', 'compressed'];
+
+/** Kinds that rest on scores which belong to their rows. */
+const DEPENDENCE_KINDS: readonly VerdictKind[] = [
+  ...REGIME_KINDS,
+  'input_agnostic',
+  'start_falling',
+  'margin_falling',
+  'mi_falling',
+  'mi_overshoot',
+  'entropy_gaming',
+  'dependence_lower',
+];
 
 /** A fall of I(X;Z) from its start as unlikely as this by chance is one. */
 const FALL_LEVEL = 0.05;
@@ -45,6 +59,7 @@ export interface DependenceStep {
 export class PromptDependence {
   readonly regimes: Regimes;
   readonly #inputAgnostic: InputAgnostic;
+  readonly #scoresMismatched: ScoresMismatched;
   readonly #startFalling: StartFalling;
   readonly #marginFalling: MarginFalling;
   readonly #miFalling: MiFalling;
@@ -54,6 +69,7 @@ export class PromptDependence {
   constructor(saved?: PromptDependenceJson) {
     this.regimes = new Regimes(saved?.regimes);
     this.#inputAgnostic = new InputAgnostic(saved?.inputAgnostic);
+    this.#scoresMismatched = new ScoresMismatched(saved?.scoresMismatched);
     this.#startFalling = new StartFalling(saved?.startFalling);
     this.#marginFalling = new MarginFalling(saved?.marginFalling);
     this.#miFalling = new MiFalling(saved?.miFalling);
@@ -65,12 +81,18 @@ export class PromptDependence {
     return {
       regimes: this.regimes.toJSON(),
       inputAgnostic: this.#inputAgnostic.toJSON(),
+      scoresMismatched: this.#scoresMismatched.toJSON(),
       startFalling: this.#startFalling.toJSON(),
       marginFalling: this.#marginFalling.toJSON(),
       miFalling: this.#miFalling.toJSON(),
       miOvershoot: this.#miOvershoot.toJSON(),
       dependenceLower: this.#dependenceLower.toJSON(),
     };
+  }
+
+  /** Whether any step has been read. */
+  get hasSteps(): boolean {
+    return this.regimes.mi.steps > 0 || this.#scoresMismatched.isSeen;
   }
 
   /** Whether the run's start, which later steps are compared with, is still to come. */
@@ -88,6 +110,16 @@ export class PromptDependence {
     };
     const { instrument, tests } = levels;
     const isScored = instrument.source === 'scores';
+    if (isScored) {
+      say('scores_mismatched', this.#scoresMismatched.look(step, levels));
+      if (this.#scoresMismatched.isDoubtful) {
+        const reason =
+          'I(X;Z) is below 0, which no policy makes of what it samples: the scores are not those of the rows';
+        // Said once it is sure; one such step leaves what was said before as it was.
+        const all = findings.length > 0 ? DEPENDENCE_KINDS : [];
+        return { reading: this.regimes.unread(step, reason), findings, judged: ['scores_mismatched', ...all] };
+      }
+    }
     const { mi: compared, reading, finding } = this.regimes.read(step, levels);
     const isCollapse = finding !== undefined && finding.kind !== 'compressed';
     if (finding !== undefined) findings.push(finding);

@@ -3,9 +3,18 @@
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { analyze, type Engine, Judge, openEngine, type StepMetrics, type Verdict } from '../../src/index.js';
+import {
+  analyze,
+  crossScoreMetrics,
+  type Engine,
+  Judge,
+  openEngine,
+  type StepMetrics,
+  type Verdict,
+} from '../../src/index.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 import { buildIfStale } from '../support/built-command.js';
+import { uniformNumbers } from '../support/random-numbers.js';
 
 const trlRuns = fileURLToPath(new URL('../data/trl-runs/', import.meta.url));
 
@@ -73,6 +82,87 @@ describe('batches of different numbers of prompts', () => {
         true,
       );
     }
+  });
+});
+
+describe('scores that do not belong to their rows', () => {
+  /** Exact scores of a policy with as many answers as prompts, `moved` labels further than the prompt of each row. */
+  const stepOf = async (step: number, moved: number, prompts = 8, each = 8): Promise<StepMetrics> => {
+    const uniform = uniformNumbers(step);
+    const groups = Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each));
+    const data = Float64Array.from(
+      groups.flatMap((own) => {
+        const answer = uniform() < 0.9 ? own : Math.floor(uniform() * prompts);
+        return Array.from({ length: prompts }, (_, prompt) => Math.log(prompt === answer ? 0.9 : 0.1 / prompts));
+      }),
+    );
+    return crossScoreMetrics(
+      engine,
+      {
+        sums: { data, dtype: 'float64', shape: [groups.length, prompts] },
+        lengths: groups.map(() => 1),
+        groups: groups.map((own) => (own + moved) % prompts),
+      },
+      { permutations: 0 },
+    );
+  };
+
+  it.each([
+    [8, 8],
+    [4, 4],
+  ])('are said at the second step in succession, and not called a collapse (%i × %i)', async (prompts, each) => {
+    const judge = new Judge();
+    for (let step = 1; step <= 14; step++) {
+      const { verdicts, regime } = judge.add({ step, metrics: await stepOf(step, step < 8 ? 0 : 1, prompts, each) });
+      expect(verdicts.map(({ kind, severity, since }) => [kind, severity, since])).toEqual(
+        step < 9 ? [] : [['scores_mismatched', 'critical', 8]],
+      );
+      if (step >= 8)
+        expect(regime).toMatchObject({ regime: null, sentence: expect.stringContaining('not those of the rows') });
+    }
+    expect(judge.summary().verdicts[0]?.sentence).toMatch(
+      /^The scores do not belong to the rows: .* is -\d.* below 0 \(p ≤ /,
+    );
+    // What is right again is judged against the start from before.
+    const { verdicts, regime } = judge.add({ step: 15, metrics: await stepOf(15, 0, prompts, each) });
+    expect(verdicts).toEqual([]);
+    expect(regime.mi?.start).toBeGreaterThan(0.5);
+  });
+
+  it('are said from the first steps on, also where texts are there', async () => {
+    const judge = new Judge();
+    const said = [];
+    for (let step = 1; step <= 8; step++) said.push(judge.add({ step, metrics: await stepOf(step, 3) }).verdicts);
+    expect(said.map((verdicts) => verdicts.map(({ kind }) => kind).join())).toEqual([
+      '',
+      ...Array.from({ length: 7 }, () => 'scores_mismatched'),
+    ]);
+  });
+
+  it('are not those of an exact policy that has nearly collapsed, whose batches may lie below 0 all alike', async () => {
+    let below = 0;
+    for (let run = 0; run < 10; run++) {
+      const judge = new Judge();
+      const uniform = uniformNumbers(run);
+      for (let step = 1; step <= 30; step++) {
+        const shares = Array.from({ length: 8 }, () => 0.02 * uniform());
+        const groups = Array.from({ length: 32 }, (_, row) => Math.floor(row / 4));
+        const data = groups.flatMap((own) => {
+          const isRare = uniform() < (shares[own] as number);
+          return shares.map((share, p) => (isRare ? (p === own ? Math.log(share) : -60) : Math.log1p(-share)));
+        });
+        const sums = { data: Float64Array.from(data), dtype: 'float64', shape: [32, 8] } as const;
+        const metrics = await crossScoreMetrics(
+          engine,
+          { sums, lengths: groups.map(() => 1), groups },
+          { permutations: 0 },
+        );
+        const batch = metrics.certainty.mi_seq_estimate?.batch;
+        if (batch !== undefined && 'low' in batch && batch.high < 0) below++;
+        expect(judge.add({ step, metrics }).verdicts.map(({ kind }) => kind)).not.toContain('scores_mismatched');
+      }
+    }
+    expect(below).toBeGreaterThan(30);
   });
 });
 

@@ -91,13 +91,6 @@ export function strictValues(step: MeasuredStep, retrieval: MeasuredStep): Stric
     values[`retrieval_chance_exact@${k}`] = chance;
     values[`retrieval_above_chance_exact@${k}`] = accuracy - chance;
   }
-  const above = rowsAboveZero(step);
-  if (above > 0) {
-    notes.push(
-      `${above} of ${moments.rows} rows have a sum of log-probs above 0, a probability above 1: these are no log-probs ` +
-        '(logits, rewards, or log-probs with the wrong sign?), and the figures say nothing',
-    );
-  }
   return { values, absent, notes, spread };
 }
 
@@ -105,20 +98,6 @@ function totalOf(lengths: MeasuredStep['lengths']): number {
   let total = 0;
   for (let row = 0; row < lengths.length; row++) total += Number(lengths[row]);
   return total;
-}
-
-/** Nats a token by which the rounding of a scorer may lift a log-prob near 0 above it. */
-const ROUNDING = 1e-2;
-
-/** Looked at is the largest sum of each row: not every token, which would be another pass over the scores. */
-function rowsAboveZero({ sums: { data, strides }, stats, lengths }: MeasuredStep): number {
-  const dense = strides === undefined && (data instanceof Float64Array || data instanceof Float32Array);
-  let rows = 0;
-  for (let row = 0; row < stats.matchedSeq.length; row++) {
-    const best = dense ? data[row * stats.columns + (stats.argmax[row] as number)] : stats.matchedSeq[row];
-    if ((best as number) > ROUNDING * Number(lengths[row])) rows++;
-  }
-  return rows;
 }
 
 /** Repair 7: the average decays with training steps, however irregular the cadence. */

@@ -18,6 +18,7 @@ import { STRICT_KEYS } from '../figures/strict.js';
 import { amongKeys } from '../figures/subset-figures.js';
 import { noRowLeft } from '../sampling/rows-left-out.js';
 import type { Certainty, Interval } from '../step-metrics.js';
+import { aboveZeroError, isAboveZero } from '../sums-above-zero.js';
 import { alignScores, checkPlan, type PairScores } from './pair-scores.js';
 import type { PlanCost, ScorePlan } from './plan.js';
 import { addRetrieval, type Figures, intervalOf, NO_PERMUTATIONS } from './retrieval-figures.js';
@@ -105,6 +106,7 @@ export async function estimateFromPairs(
   checkOptions(options, OPTIONS);
   const { confidence = 0.95 } = options;
   const sums = alignScores(plan, scores);
+  refuseAboveZero(plan, sums);
   const { layout, cost } = plan;
   const [total, scored, prompts] = [layout.totalRows, layout.rows.length, layout.signatures.length];
   const rows = { total, used: scored, zeroLength: total - scored, nonFinite: [] };
@@ -130,6 +132,16 @@ export async function estimateFromPairs(
 }
 
 /** @param sums in the plan's order */
+/** @throws {ArgumentError} naming the first pair whose log-probs sum to more than 0 */
+function refuseAboveZero({ rows, prompts, layout }: ScorePlan, sums: Float64Array): void {
+  const lengths = new Map(layout.rows.map(({ row, length }) => [row, length]));
+  for (let at = 0; at < sums.length; at++) {
+    const [sum, tokens] = [sums[at] as number, lengths.get(rows[at] as number) as number];
+    if (isAboveZero(sum, tokens))
+      throw aboveZeroError('scores.sums', `row ${rows[at]} under prompt ${prompts[at]}`, sum, tokens);
+  }
+}
+
 function inferPlan(
   engine: Engine,
   { rows, prompts, layout }: ScorePlan,

@@ -40,9 +40,9 @@ export class RunDependence {
     return { only: this.#only, mixed: this.#mixed?.toJSON() ?? null };
   }
 
-  /** Steps with evidence. */
-  get steps(): number {
-    return this.#whole.regimes.mi.steps + (this.#mixed?.steps ?? 0);
+  /** Whether any step has been read. */
+  get hasSteps(): boolean {
+    return this.#whole.hasSteps || this.#mixed !== null;
   }
 
   get isStarting(): boolean {
@@ -77,7 +77,7 @@ export class RunDependence {
       const whole = levelsOf(figures);
       if (typeof whole === 'string') return whole;
       const [one] = environments;
-      const isFirst = this.#whole.regimes.mi.steps === 0;
+      const isFirst = !this.#whole.hasSteps;
       const isSame = environments.length === 1 && (isFirst || this.#only === one?.name);
       this.#only = isSame ? (one?.name ?? null) : null;
       return this.#whole.read(step, whole, success);
