@@ -12,8 +12,10 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 import pytest
@@ -204,16 +206,28 @@ class TestErrors:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_shows_a_finished_step_on_its_page_and_sends_it_elsewhere(tmp_path):
+def test_shows_a_finished_step_on_its_page_and_sends_it_elsewhere(tmp_path, monkeypatch):
+    # A job of a scheduler is on a machine of many: its page has a token of its own.
+    monkeypatch.delenv("COLLAPSAR_TOKEN", raising=False)
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
     with Monitor(threads=1, permutations=0, run="grpo", serve=0, to=[f"verl:{tmp_path}"]) as monitor:
         report = one_step(monitor, 1)
-        page = monitor.page
-        with urllib.request.urlopen(f"{page}metrics", timeout=10) as answer:
+        page = urlsplit(monitor.page)
+        assert page.query.startswith("token=")
+        metrics_page = page._replace(path="/metrics")
+        with urllib.request.urlopen(urlunsplit(metrics_page), timeout=10) as answer:
             metrics = answer.read().decode()
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(urlunsplit(metrics_page._replace(query="")), timeout=10)
         with pytest.warns(RuntimeWarning, match="without its page: .*cannot listen"):
-            taken = Monitor(threads=1, permutations=0, serve=int(page.rsplit(":", 1)[1].strip("/")))
+            taken = Monitor(threads=1, permutations=0, serve=page.port)
         assert taken.page is None and one_step(taken, 1)["step"] == 1
         taken.close()
+        with Monitor(threads=1, serve=0, token="") as alone:
+            page = urlsplit(alone.page)
+            assert page.query == ""
+            with urllib.request.urlopen(urlunsplit(page._replace(path="/metrics")), timeout=10) as answer:
+                assert answer.status == 200
     mi = report["metrics"]["collapse_first_turn_sample/mi_seq_estimate"]
     assert f'collapsar_mi_nats{{run="grpo",sample="first_turn"}} {mi!r}\n' in metrics
     assert json.loads((tmp_path / "grpo.jsonl").read_text())["step"] == 1

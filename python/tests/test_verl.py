@@ -427,7 +427,8 @@ class TestRagen:
         options(monkeypatch, scores=True, filter={"value": 0.9})
         trainer, batch = self.trainer(package), self.batch()
         del batch.non_tensor_batch["first_turn_prompt_ids"], batch.non_tensor_batch["first_turn_reasoning_ids"]
-        assert trainer.rollout_filter.filter(batch)[1] == {"rollout/kept": 1.0, "collapsar/kept_share": 0.5}
+        metrics = trainer.rollout_filter.filter(batch)[1]
+        assert metrics == {"rollout/kept": 1.0, "collapsar/kept_share": 0.5, "collapsar/alarm": 0.0}
         trainer._collapsar.close()
 
 
