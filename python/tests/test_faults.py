@@ -324,6 +324,8 @@ class TestStates:
         assert self.observed(path, caplog).generation == 1
         # The file, and the folder that has its name.
         assert len(synced) == 2
+        # Nothing is told, what was noted before neither.
+        assert "note: " in caplog.text
         assert self.observed(path, caplog).generation == 2 and caplog.text == ""
         assert os.listdir(tmp_path) == ["state.json"]
 
@@ -373,7 +375,13 @@ class TestStates:
         watching = Watching(threads=1)
         run(watching, 1, 3)
         state = watching.save()
-        for damaged in ({"generation": "x"}, {"monitor": 7}, {"monitor": {"format": "?"}}, {"version": 9}):
+        for damaged in (
+            {"generation": "x"},
+            {"monitor": 7},
+            {"monitor": {"format": "?"}},
+            {"version": 9},
+            {"notes": [1]},
+        ):
             with pytest.raises(CollapsarError):
                 watching.restore({**state, **damaged})
         assert watching.generation == 3 and run(watching, 4, 4)[0][0]["step"] == 4

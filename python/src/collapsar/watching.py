@@ -272,7 +272,7 @@ class Watching:
             )
 
     def note(self, text: str) -> bool:
-        """Says what to know before trusting the figures, each kind once: notes that differ in numbers are of one kind.
+        """Says what to know before trusting the figures, each kind once a run: notes that differ in numbers are of one.
 
         Returns:
             Whether it was new.
@@ -302,7 +302,13 @@ class Watching:
         """
         if self._state is None and self.generation > 0:
             raise StateError(f"none of {self.generation} generations was measured, so there is nothing to go on from")
-        return {"format": "collapsar/watch", "version": 1, "generation": self.generation, "monitor": self._state}
+        return {
+            "format": "collapsar/watch",
+            "version": 1,
+            "generation": self.generation,
+            "notes": sorted(self._said),
+            "monitor": self._state,
+        }
 
     def restore(self, saved: Mapping[str, Json]) -> None:
         """Continues from what ``save`` gave.
@@ -313,11 +319,14 @@ class Watching:
         if saved.get("format") != "collapsar/watch" or saved.get("version") != 1:
             found = f"format {saved.get('format')!r}, version {saved.get('version')!r}"
             raise StateError(f"got {found}, expected what save() of this release gives")
-        generation, state = saved.get("generation"), saved.get("monitor")
+        generation, state, notes = saved.get("generation"), saved.get("monitor"), saved.get("notes", [])
         if not isinstance(generation, int) or not (state is None or isinstance(state, Mapping)):
             raise StateError(f"got generation {generation!r} and a monitor of {type(state).__name__}: it is damaged")
+        if not (isinstance(notes, list) and all(isinstance(note, str) for note in notes)):
+            raise StateError(f"got notes {notes!r}, expected a list of text: it is damaged")
         if self._asks:
             self._take(state)
+        self._said.update(notes)
         self._state, self.generation, self.failure, self._left_out = state, generation, None, 0
 
     def resume(self, path: str) -> None:
