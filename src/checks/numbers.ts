@@ -6,6 +6,19 @@ export function figure(value: number): string {
   return text.includes('e') ? String(Number(text)) : text;
 }
 
+/** The least p-value that permutations can give is no measured one, but stands for "or less". */
+export function isLeastP(p: number, permutations: number): boolean {
+  return p <= (1 + 1e-9) / (permutations + 1);
+}
+
+/**
+ * `p = 0.0300`, and `p ≤ 0.001` where no permutation reached the figure.
+ * @param permutations behind it
+ */
+export function pWords(p: number, permutations: number): string {
+  return isLeastP(p, permutations) ? `p ≤ ${Number(p.toPrecision(3))}` : `p = ${figure(p)}`;
+}
+
 /** A share of 1 in a sentence: 34%, 240%. */
 export function percent(share: number): string {
   return `${Math.round(100 * share)}%`;

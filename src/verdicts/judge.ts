@@ -179,16 +179,18 @@ export class Judge {
       say(['specific_but_wrong'], specificityFinding(step, this.#specificity));
     }
 
+    const { permutations } = this.#options;
     if (actionInfo !== null) {
       this.#promptDependence = noted(this.#promptDependence, step, actionInfo.pValue);
-      say(['actions_ignore_prompt'], dependenceFinding('actions_ignore_prompt', this.#promptDependence, actionInfo));
+      const kind = 'actions_ignore_prompt';
+      say([kind], dependenceFinding(kind, this.#promptDependence, actionInfo, permutations));
     }
     if (reasoningInfo !== null) {
       this.#reasoningDependence = noted(this.#reasoningDependence, step, reasoningInfo.pValue);
       const kind = 'actions_ignore_reasoning';
-      say([kind], dependenceFinding(kind, this.#reasoningDependence, reasoningInfo));
+      say([kind], dependenceFinding(kind, this.#reasoningDependence, reasoningInfo, permutations));
     }
-    if (oscillation !== null) say(['oscillating_actions'], oscillationFinding(step, oscillation));
+    if (oscillation !== null) say(['oscillating_actions'], oscillationFinding(step, oscillation, permutations));
 
     if (grounded !== null) say(['ungrounded'], this.#grounding.read(step, grounded));
 

@@ -1,10 +1,7 @@
 // The verdicts of a run's steps -> those that a person has to be told: once when they begin, and again when they become
 // graver, or true of more environments.
-import type { Severity, Verdict } from './verdict.js';
-import { hasMore } from './verdict-log.js';
-
-/** From the least to the gravest. */
-export const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
+import type { Verdict } from './verdict.js';
+import { GRAVITY, hasMore } from './verdict-log.js';
 
 export class NewVerdicts {
   /** By run and kind: the stretch, its gravest severity so far, and what it was said of. */

@@ -170,6 +170,7 @@ export function triageFindings(step: number, triage: readonly PromptTriage[]): F
         since: step,
         evidence: { prompts, of: triage.length, share: prompts / triage.length },
         advice,
+        now: `it is so for ${prompts} of ${triage.length}`,
         sentence:
           `For ${prompts} of ${triage.length} prompts (${percent(prompts / triage.length)}) ${words}, so that their rewards ` +
           'do not vary.',

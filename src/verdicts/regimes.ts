@@ -185,6 +185,7 @@ export class Regimes {
       since,
       evidence,
       advice: ADVICE[kind],
+      now: `${levels.instrument.mi} is ${figure(at.value)} [${figure(at.low)}, ${figure(at.high)}], ${percent(at.value / start)} of its start${openWords(open)}`,
       sentence:
         kind === 'compressed' || this.#isGone
           ? describe(IN_WORDS[kind], since, mi, levels, entropy, open)
@@ -229,6 +230,13 @@ function openFigures(
   return [isOpen(mi) ? instrument.mi : '', isOpen(entropy) ? instrument.entropy : ''].filter(Boolean).join(' and ');
 }
 
+/** @param open figures that nothing is decided of, or nothing */
+function openWords(open: string): string {
+  return open === ''
+    ? ''
+    : `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
+}
+
 function describe(
   words: string,
   since: number,
@@ -243,11 +251,10 @@ function describe(
   const among = at.prompts === levels.prompts ? '' : ` among ${at.prompts} prompts`;
   const hits =
     retrieval === null || chance === null ? '' : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}`;
-  const undecided = `; in this step alone, ${open} is not clearly above or below half of the start and counts as before`;
   return (
     `${words}: ${instrument.mi} is ${figure(at.value)} ${interval} nats a response${among} (${toldApart(at.value, at.prompts, at)}), ` +
     `${percent(at.value / start)} of its start (${figure(start)}), while ${instrument.entropy} is ` +
     `${figure(levels.entropy)}${instrument.entropyUnit}, ${percentOf(levels.entropy, entropy.start)} of its start ` +
-    `(${figure(entropy.start)})${hits}; so since step ${since}${open === '' ? '' : undecided}.${instrument.remark}`
+    `(${figure(entropy.start)})${hits}; so since step ${since}${openWords(open)}.${instrument.remark}`
   );
 }

@@ -17,7 +17,7 @@ import {
 } from '../checks/saved.js';
 import type { Finding, Severity, Verdict, VerdictKind } from './verdict.js';
 
-/** What a run was told under one kind. The figures are those of the step at which it was first said. */
+/** What a run was told under one kind. The figures are those of the step at which it was first said that grave. */
 export interface RunVerdict extends Verdict {
   /** Gravest that it became. */
   readonly severity: Severity;
@@ -32,7 +32,8 @@ export interface RunVerdict extends Verdict {
 /** An information that comes back within this number of steps with evidence is the same one: it is not raised again. */
 const RETURN_STEPS = 10;
 
-const SEVERITIES: readonly Severity[] = ['info', 'warning', 'critical'];
+/** From the least to the gravest. */
+export const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
 
 const evidenceValue = either((value) => typeof value === 'string', text, nullable(number));
 
@@ -45,7 +46,7 @@ const saying = {
 };
 
 const entryShape = fields({
-  /** The gravest that it became; evidence and sentence are the first ones. */
+  /** The gravest that it became; evidence and sentence are those of the step at which it first did. */
   severity: oneOf('info', 'warning', 'critical'),
   since: count,
   raised: count,
@@ -58,8 +59,10 @@ const entryShape = fields({
   absent: count,
   times: count,
   ...saying,
-  /** The latest evidence and sentence: they stay over steps without new evidence. */
-  latest: fields({ severity: oneOf('info', 'warning', 'critical'), ...saying }),
+  /** What was said in this stretch, when it was said that grave: it stays over the steps at which it goes on to hold. */
+  said: fields({ severity: oneOf('info', 'warning', 'critical'), ...saying }),
+  /** Its figures at the latest step that had any, in words, where that is a later one. */
+  now: nullable(text),
 });
 export const verdictLogShape = record(entryShape);
 export type VerdictLogJson = Shaped<typeof verdictLogShape>;
@@ -87,18 +90,18 @@ export class VerdictLog {
       if (!entry.holds) continue;
       entry.until = step;
       // Its beginning stays while it holds, also where a later step names another one.
-      const { lastSince: since, lastRaised: raised, latest } = entry;
-      verdicts.push({ kind, severity: latest.severity, since, raised, step, ...copy(latest) });
+      const { lastSince: since, lastRaised: raised, said, now } = entry;
+      verdicts.push({ kind, severity: said.severity, since, raised, step, ...copy(said, now) });
     }
-    return verdicts.sort((a, b) => SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
+    return verdicts.sort((a, b) => GRAVITY.indexOf(b.severity) - GRAVITY.indexOf(a.severity));
   }
 
   #note(step: number, finding: Finding): void {
-    const { kind, since, severity } = finding;
-    const latest = { severity, ...copy(finding) };
+    const { kind, since, severity, now } = finding;
+    const said = { severity, ...copy(finding) };
     const entry = this.#entries.get(kind);
     if (entry === undefined) {
-      const now = {
+      const first = {
         since,
         raised: step,
         lastSince: since,
@@ -107,39 +110,43 @@ export class VerdictLog {
         holds: true,
         absent: 0,
         times: 1,
+        now: null,
       };
-      this.#entries.set(kind, { severity, ...now, ...copy(latest), latest });
+      this.#entries.set(kind, { severity, ...first, ...copy(said), said });
       return;
     }
-    const isInfo = severity === 'info' && entry.latest.severity === 'info';
-    if (!entry.holds && !(isInfo && entry.absent <= RETURN_STEPS)) {
+    const isInfo = severity === 'info' && entry.said.severity === 'info';
+    const isBack = !entry.holds && !(isInfo && entry.absent <= RETURN_STEPS);
+    if (isBack) {
       entry.lastSince = since;
       entry.lastRaised = step;
       entry.times++;
     }
     entry.holds = true;
     entry.absent = 0;
-    entry.latest = latest;
-    // What was said of fewer environments is said again of all that it has become true of.
-    if (hasMore(entry, latest)) {
+    // A sentence has the evidence it was said with; said again is what has become graver, or true of other environments.
+    const isSaid = isBack || isGraver(severity, entry.said.severity) || !namesAll(entry.said, said);
+    if (isSaid) entry.said = said;
+    entry.now = isSaid || now === undefined ? null : `; at step ${step} ${now}.`;
+    if (isGraver(severity, entry.severity) || hasMore(entry, said)) {
       delete entry.environment;
-      Object.assign(entry, copy(latest));
+      Object.assign(entry, copy(said));
     }
-    if (SEVERITIES.indexOf(severity) > SEVERITIES.indexOf(entry.severity)) entry.severity = severity;
+    if (isGraver(severity, entry.severity)) entry.severity = severity;
   }
 
   /** In the order in which they were first said. */
   get all(): RunVerdict[] {
     return [...this.#entries].map(([kind, entry]) => {
-      const { severity, since, raised, until, holds, times } = entry;
-      return { kind: kind as VerdictKind, severity, since, raised, step: raised, until, holds, times, ...copy(entry) };
+      const { severity, since, raised, until, holds, times, now } = entry;
+      const said = copy(entry, holds ? now : null);
+      return { kind: kind as VerdictKind, severity, since, raised, step: raised, until, holds, times, ...said };
     });
   }
 
   toJSON(): VerdictLogJson {
-    const entries = [...this.#entries].map(([kind, entry]) => {
-      const latest = { severity: entry.latest.severity, ...copy(entry.latest) };
-      return [kind, { ...entry, ...copy(entry), latest }];
+    const entries = [...this.#entries].map(([kind, { said, now, ...entry }]) => {
+      return [kind, { ...entry, ...copy(entry), said: { severity: said.severity, ...copy(said) }, now }];
     });
     return Object.fromEntries(entries) as VerdictLogJson;
   }
@@ -147,20 +154,28 @@ export class VerdictLog {
 
 type Saying = Pick<Finding, 'environment' | 'environments' | 'evidence' | 'advice' | 'sentence'>;
 
-function copy({ environment, environments, evidence, advice, sentence }: Saying) {
+const isGraver = (severity: Severity, than: Severity): boolean => GRAVITY.indexOf(severity) > GRAVITY.indexOf(than);
+
+/** @param now a clause behind the sentence */
+function copy({ environment, environments, evidence, advice, sentence }: Saying, now: string | null = null) {
   return {
     ...(environment !== undefined && { environment }),
     ...(environments && { environments: [...environments] }),
     evidence: { ...evidence },
     advice,
-    sentence,
+    sentence: now === null ? sentence : `${sentence.replace(/\.$/, '')}${now}`,
   };
 }
 
 /** Whether a later finding names every environment of an earlier one, and others. */
 export function hasMore(before: Named, now: Named): boolean {
-  const [known, named] = [namesOf(before), namesOf(now)];
-  return named.length > known.length && known.every((name) => named.includes(name));
+  return namesAll(now, before) && !namesAll(before, now);
+}
+
+/** Whether a finding names every environment of another one. */
+function namesAll(one: Named, other: Named): boolean {
+  const names = new Set(namesOf(one));
+  return namesOf(other).every((name) => names.has(name));
 }
 
 type Named = Pick<Finding, 'environment' | 'environments'>;

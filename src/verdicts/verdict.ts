@@ -28,13 +28,16 @@ export interface Verdict {
   readonly raised: number;
   /** Training step that this verdict is about. */
   readonly step: number;
-  /** The figures that it rests on. NaN does not occur: a figure that is not there is null. */
+  /** The figures that it was said with, at the step at which it was said that grave. NaN does not occur: a figure that is not there is null. */
   readonly evidence: Readonly<Record<string, number | string | null>>;
   /** What to do, in words. */
   readonly advice: string;
-  /** What is the case, in one sentence, with its figures. */
+  /** What is the case, in a sentence, with the figures it was said with; a clause behind it has those of a later step. */
   readonly sentence: string;
 }
 
 /** What one rule found at one step: a verdict but for when it was first said, which the verdict log knows. */
-export type Finding = Omit<Verdict, 'raised' | 'step'>;
+export type Finding = Omit<Verdict, 'raised' | 'step'> & {
+  /** The step's main figures, for a clause behind what was said at an earlier one. */
+  readonly now?: string;
+};

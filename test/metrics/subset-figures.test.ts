@@ -1,7 +1,7 @@
 // mi_seq_at_<k> and mi_seq_margin against their definitions in plain float64: every subset of prompts, one by one.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CrossScores, crossScoreMetrics, type Engine, openEngine, type StepMetrics } from '../../dist/index.js';
+import { type CrossScores, crossScoreMetrics, type Engine, openEngine, type StepMetrics } from '../../src/index.js';
 import { logSumExp, mean } from '../support/metrics-reference.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 

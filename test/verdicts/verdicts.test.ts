@@ -1,4 +1,5 @@
 // What the judge says of runs: the shipped ones, synthetic healthy and failing ones, and what it refuses.
+import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import {
   ArgumentError,
@@ -8,7 +9,14 @@ import {
   StateError,
   type StepMetrics,
 } from '../../src/index.js';
-import { Judge, type Judgement, readEvidence, type StepEvidence, type VerdictKind } from '../../src/verdicts/index.js';
+import {
+  Judge,
+  type Judgement,
+  readEvidence,
+  type StepEvidence,
+  type Verdict,
+  type VerdictKind,
+} from '../../src/verdicts/index.js';
 import { type CorrelationPair, correlate } from '../../src/verdicts/statistics/correlation.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 import { uniformNumbers } from '../support/random-numbers.js';
@@ -171,12 +179,17 @@ describe('regimes', () => {
     // At its start's level again, said to have "lost most of its dependence": the sentence says that it goes on
     // undecided.
     const back = judge.add({ step: 15, metrics: metricsOf(1.55, 0.8, 0.7) });
-    for (const { sentence } of [back.regime, ...back.verdicts]) {
-      expect(sentence).toContain('101% of its start');
-      expect(sentence).toMatch(
-        /so since step 13; in this step alone, I\(X;Z\) is not clearly above or below half of the start and counts as before\.$/,
-      );
-    }
+    const undecided =
+      'in this step alone, I(X;Z) is not clearly above or below half of the start and counts as before.';
+    expect(back.regime.sentence).toContain('101% of its start');
+    expect(back.regime.sentence).toContain(`so since step 13; ${undecided}`);
+    // What was said stays, with its figures; those of now stand behind it.
+    const { sentence, evidence } = back.verdicts[0] as Verdict;
+    expect(evidence.mi).toBe(0.1);
+    expect(sentence).toMatch(
+      /is 0\.100 .*, 7% of its start .*so since step 13; at step 15 I\(X;Z\) is 1\.55 .*101% of its start; /,
+    );
+    expect(sentence.endsWith(undecided)).toBe(true);
     const sure = judge.add({ step: 16, metrics: metricsOf(0.1, 0.8, 0.03) });
     expect(sure.regime.sentence).toMatch(/so since step 13\.$/);
   });
@@ -732,6 +745,60 @@ function richStep(step: number, uniform: () => number): StepEvidence {
     },
   };
 }
+
+describe('a sentence', () => {
+  it('has the severity, the figures and the words that it was said with, whatever later steps show', () => {
+    const step = fc.record({
+      mi: fc.double({ min: -0.1, max: 2, noNaN: true }),
+      entropy: fc.double({ min: 0.05, max: 2, noNaN: true }),
+      error: fc.constantFrom(0.01, 0.05, 0.3),
+      retrievalP: fc.constantFrom(0.001, 0.04, 0.06, 0.6),
+    });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 6, maxLength: 40 }), (steps) => {
+        const judge = new Judge();
+        const said = new Map<string, Verdict>();
+        for (const [at, { mi, entropy, error, retrievalP }] of steps.entries()) {
+          const metrics = metricsOf(at < 6 ? 1.5 : mi, at < 6 ? 0.8 : entropy, error);
+          const batch = { low: 0, high: 1, error: 0.1 };
+          const retrieval = { batch, population: batch, pValue: retrievalP };
+          const whole = {
+            ...metrics,
+            values: { ...metrics.values, retrieval_accuracy: 0.2, retrieval_chance_level: 0.1 },
+            certainty: { ...metrics.certainty, retrieval_accuracy: retrieval },
+            columns: { total: 16, distinct: 16 },
+            rows: { total: 128, used: 128, zeroLength: 0, nonFinite: [] },
+          };
+          const { verdicts } = judge.add({ step: at + 1, metrics: whole as StepMetrics });
+          for (const verdict of verdicts) {
+            const before = said.get(`${verdict.kind} ${verdict.raised} ${verdict.severity}`);
+            if (before === undefined) {
+              expect(verdict.sentence).not.toContain('; at step ');
+              said.set(`${verdict.kind} ${verdict.raised} ${verdict.severity}`, verdict);
+            } else {
+              expect(verdict.evidence).toEqual(before.evidence);
+              expect(verdict.sentence.startsWith(before.sentence.slice(0, -1))).toBe(true);
+            }
+            if (verdict.sentence.includes('cannot be told')) {
+              expect(verdict.evidence.retrievalP).toBeGreaterThan(0.05);
+              for (const [, p] of verdict.sentence.matchAll(/p [=≤] ([\d.e-]+)/g))
+                expect(Number(p)).toBeGreaterThan(0.05);
+            }
+            if (verdict.sentence.includes('makes it a warning')) expect(verdict.severity).toBe('warning');
+          }
+        }
+        // The summary has what some step said, with the figures of that step.
+        for (const { kind, severity, sentence, evidence } of judge.summary().verdicts) {
+          const same = [...said.values()].find(
+            (one) => one.kind === kind && one.severity === severity && sentence.startsWith(one.sentence.slice(0, -1)),
+          );
+          expect(same?.evidence, `${kind} ${severity}`).toEqual(evidence);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
 
 describe('the saved judge', () => {
   it('killed at any step and restored gives byte-identical output', () => {

@@ -1,7 +1,7 @@
 // What was found of the run as a whole and of each environment -> one finding a kind, which names its environments.
 import { printable } from '../../checks/words.js';
-import { GRAVITY } from '../new-verdicts.js';
 import type { Finding, VerdictKind } from '../verdict.js';
+import { GRAVITY } from '../verdict-log.js';
 
 /** So many names stand in a sentence; the verdict has all of them. */
 const NAMES_SHOWN = 8;
@@ -55,6 +55,8 @@ export function environmentFindings({ pooled, each, halved, total }: FoundInEnvi
         environmentsNamed: names.length,
         environmentsTotal: Math.max(total, names.length),
       },
+      ...(gravest.now !== undefined &&
+        speaker !== undefined && { now: `in ${printable(speaker.name)} ${gravest.now}` }),
       sentence: `${words.slice(0, 1).toUpperCase()}${words.slice(1)} in ${count} (${listOf(names)}) since step ${since}. ${detail}`,
     };
   });

@@ -54,6 +54,13 @@ interface Judged {
   said: readonly Finding[];
 }
 
+/** What was said, without the clause for a step that is over. */
+function asOfBefore({ said }: Judged) {
+  return said.map(({ kind, severity, since, evidence, advice, sentence }) => {
+    return { kind, severity, since, evidence: { ...evidence }, advice, sentence };
+  });
+}
+
 /** An environment of a step, with its figures or why there are none. */
 export interface NamedLevels {
   readonly name: string;
@@ -79,11 +86,10 @@ export class MixedDependence {
   }
 
   toJSON(): MixedDependenceJson {
-    const saidOf = ({ said }: Judged) => said.map((finding) => ({ ...finding, evidence: { ...finding.evidence } }));
     return {
       steps: this.#steps,
-      pooled: { ...this.#pooled.dependence.toJSON(), level: this.#level.toJSON(), said: saidOf(this.#pooled) },
-      each: [...this.#each].map(([name, one]) => ({ name, ...one.dependence.toJSON(), said: saidOf(one) })),
+      pooled: { ...this.#pooled.dependence.toJSON(), level: this.#level.toJSON(), said: asOfBefore(this.#pooled) },
+      each: [...this.#each].map(([name, one]) => ({ name, ...one.dependence.toJSON(), said: asOfBefore(one) })),
     };
   }
 
@@ -116,6 +122,7 @@ export class MixedDependence {
     const [first] = known;
     if (first === undefined) return undefined;
     this.#steps++;
+    for (const one of [this.#pooled, ...this.#each.values()]) one.said = asOfBefore(one);
     const { instrument } = first.levels;
     const judged = new Set<VerdictKind>();
     const present = known.filter(({ name, levels }) => this.#isJudged(name, levels));

@@ -2,7 +2,7 @@
 // labels permuted within the step (docs/reference/verdicts.md).
 
 import { type NumberedLabels, numbered } from '../../checks/ids.js';
-import { figure } from '../../checks/numbers.js';
+import { figure, pWords } from '../../checks/numbers.js';
 import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { randomState } from '../../metrics/sampling/random.js';
@@ -183,6 +183,7 @@ export function dependenceFinding(
   kind: keyof typeof LOST,
   dependence: Dependence,
   now: Information,
+  permutations: number,
 ): Finding | undefined {
   const { shownAtStart, silent, silentSince } = dependence;
   if (shownAtStart < START_STEPS - 1 || silent < SILENT_STEPS || silentSince === null) return undefined;
@@ -193,8 +194,9 @@ export function dependenceFinding(
     since: silentSince,
     evidence: { information: now.estimate, pValue: now.pValue, stepsWithout: silent, stepsWithAtStart: shownAtStart },
     advice,
+    now: `${what} is ${figure(now.estimate)} nats (${pWords(now.pValue, permutations)})`,
     sentence:
-      `Since step ${silentSince} ${words}: ${what} is ${figure(now.estimate)} nats (p = ${figure(now.pValue)}), without ` +
+      `Since step ${silentSince} ${words}: ${what} is ${figure(now.estimate)} nats (${pWords(now.pValue, permutations)}), without ` +
       `significance in ${silent} computed steps in succession; at the start it was there.`,
   };
 }

@@ -2,7 +2,7 @@
 // random order, the entropy within a sliding window, and repetition (docs/reference/verdicts.md).
 
 import { numbered } from '../../checks/ids.js';
-import { figure, percent } from '../../checks/numbers.js';
+import { figure, percent, pWords } from '../../checks/numbers.js';
 import { randomState } from '../../metrics/sampling/random.js';
 import { type Counting, shuffleCount } from '../statistics/shuffle-counts.js';
 import type { Finding } from '../verdict.js';
@@ -66,7 +66,8 @@ function windowedEntropy(actions: readonly (number | bigint)[]): number {
   return total / windows;
 }
 
-export function oscillationFinding(step: number, found: ActionOscillation): Finding | undefined {
+/** @param permutations behind the p-value */
+export function oscillationFinding(step: number, found: ActionOscillation, permutations: number): Finding | undefined {
   const { episodes, periodicShare, pValue, windowedEntropy: entropy, repetition } = found;
   if (!(periodicShare >= SOME && pValue <= LEVEL)) return undefined;
   return {
@@ -77,8 +78,9 @@ export function oscillationFinding(step: number, found: ActionOscillation): Find
     advice:
       'The agent goes back and forth: show it its last actions, end or penalise episodes that return to a state, and filter ' +
       'such episodes out of the batch.',
+    now: `it is ${percent(periodicShare)} of ${episodes} episodes (${pWords(pValue, permutations)})`,
     sentence:
       `${percent(periodicShare)} of ${episodes} episodes go A-B-A-B, more than the same actions in random order would ` +
-      `(p = ${figure(pValue)}); repetition is ${figure(repetition)}.`,
+      `(${pWords(pValue, permutations)}); repetition is ${figure(repetition)}.`,
   };
 }

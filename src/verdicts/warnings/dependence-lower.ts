@@ -110,7 +110,7 @@ export class DependenceLower {
     if (found !== undefined) this.#note(step, found, grave === undefined ? 'info' : 'warning', test, entropy);
     const { mi } = instrument;
     const name = test === this.#pairs ? `${mi} among 2 prompts` : mi;
-    return { finding: this.#said === null ? undefined : finding(step, this.#said, test, name, instrument) };
+    return { finding: this.#said === null ? undefined : finding(this.#said, test, name, instrument) };
   }
 
   /** Takes in a step. @returns what it is judged by; null where it cannot be compared */
@@ -182,7 +182,7 @@ function stepsOf({ at, low, high }: FallOnset, { recent }: FallTest): Pick<Said,
   return { since: stepAt(at), sinceLow: stepAt(low), sinceHigh: stepAt(high) };
 }
 
-function finding(step: number, said: Said, test: FallTest, name: string, { entropy, remark }: Instrument): Finding {
+function finding(said: Said, test: FallTest, name: string, { entropy, remark }: Instrument): Finding {
   const { severity, since, sinceLow, sinceHigh, lost, lostLow, lostHigh, p, from, to } = said;
   const now = test.recentMean(1);
   const whole = (share: number): number => Math.round(100 * share);
@@ -199,10 +199,11 @@ function finding(step: number, said: Said, test: FallTest, name: string, { entro
     advice:
       'Look first whether the prompts have become more alike (a curriculum, other data): then they are told apart less by any ' +
       'policy. Where they have not, look at the reward variance, filter more strictly, and keep a checkpoint from before.',
+    now: `it is ${figure(now)}`,
     sentence:
       `${capital(name)} has fallen since step ${since} (${sinceLow} to ${sinceHigh}): these prompts are told apart less, by ` +
       `${percent(lost)} (${whole(lostLow)} to ${whole(lostHigh)}); from then to step ${said.step} it was ${figure(to)} nats a ` +
       `response on average, ${figure(from)} before (p = ${figure(p)}), with ${entropy} at ${percentOf(said.entropy, said.entropyStart)} of its ` +
-      `start${step > said.step ? `; at step ${step} it is ${figure(now)}` : ''}.${remark}`,
+      `start.${remark}`,
   };
 }

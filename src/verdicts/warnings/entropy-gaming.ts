@@ -40,6 +40,7 @@ export function entropyGaming(mi: RunLevel, entropy: RunLevel, success: RunLevel
     },
     advice:
       'Lower the entropy bonus (or drop it): the added variety is noise that training pays for. Watch I(X;Z), not entropy.',
+    now: `H(Z|X) is ${figure(latest)} nats a token, ${percent(latest / entropy.start)} of its start`,
     sentence:
       `H(Z|X) is ${figure(latest)} nats a token, ${percent(latest / entropy.start)} of its start, but ` +
       `${success.seen > 0 ? 'neither I(X;Z) nor success rises' : 'I(X;Z) does not rise'} with it` +

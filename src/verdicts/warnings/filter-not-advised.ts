@@ -24,6 +24,7 @@ export function filterFinding({ steps, since }: GateStreak, gate: FilterGate): F
     since,
     evidence: { ratio: gate.ratio, steps },
     advice: 'Train on all prompts: a filter would throw away as much signal as noise.',
+    now: `the ratio is ${figure(gate.ratio)}, low for ${steps} steps`,
     sentence:
       `Reward variance is nearly the same for all prompts: Std(RV)/Mean(RV) is ${figure(gate.ratio)}, and has been as low ` +
       `in ${steps} steps in succession.`,

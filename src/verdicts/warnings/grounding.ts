@@ -85,6 +85,7 @@ function ungrounded(since: number, now: Grounding, start: number): Finding {
     advice:
       'The reasoning no longer needs the state or image: check that it still reaches the model, and filter for prompts ' +
       'whose reward depends on it.',
+    now: `the difference is ${figure(now.gain)}, ${percent(now.gain / start)} of its start`,
     sentence:
       `Without the state or image the reasoning is almost as likely: the difference is ${figure(now.gain)} nats a response, ` +
       `${percent(now.gain / start)} of its start (${figure(start)}).`,

@@ -131,6 +131,7 @@ function inputAgnostic(since: number, levels: StepLevels, severity: 'warning' | 
           'with high reward variance only.'
         : 'Check that the prompt reaches the model where log-probs are scored, and that rows and prompts are labelled rightly; ' +
           'if both are right, this policy has ignored its prompts from the beginning.',
+    now: `${instrument.mi} is ${figure(whole.value)} [${figure(whole.low)}, ${figure(whole.high)}] nats a response`,
     sentence:
       `The reasoning cannot be told from one that ignores its prompt: ${instrument.mi} is ${figure(whole.value)} ` +
       `[${figure(whole.low)}, ${figure(whole.high)}] nats a response${hits}; so since step ${since}.${instrument.remark}`,

@@ -101,6 +101,7 @@ function marginFalling(
     advice:
       'Responses tell their prompt less and less, which I(X;Z) shows late where it stands near its ceiling: look at the ' +
       'reward variance of the batch now, turn the filter on or make it stricter, and keep a checkpoint from before this step.',
+    now: `it is ${figure(value)} ${marginUnit}, ${percent(value / start)} of its start`,
     sentence:
       `${margin} is ${figure(value)}${isScored ? ` [${figure(low)}, ${figure(high)}]` : ''} ${marginUnit}, ` +
       `${percent(value / start)} of its start (${figure(start)}); so since step ${since}.${remark}`,

@@ -102,6 +102,7 @@ export class MiFalling {
         entropyRecent,
         entropyStart: entropy.start,
       },
+      now: `${instrument.mi} is ${figure(last)}, ${percent(last / mi.start)} of its start`,
       advice:
         'Look at the reward variance of the batch now: turn the filter on or make it stricter, lower the entropy bonus, ' +
         'and keep a checkpoint from before this step.',

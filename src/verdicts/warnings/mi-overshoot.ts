@@ -77,6 +77,7 @@ export class MiOvershoot {
       advice:
         'A rise of I(X;Z) that is undone with entropy held often comes before a fall: keep the checkpoint of the peak, ' +
         'and compute the metrics more often from here on.',
+      now: `I(X;Z) is ${figure(now)}`,
       sentence:
         `I(X;Z) overshot: it rose from ${figure(mi.start)} to ${figure(peak.value)} (step ${peak.step}) and is ` +
         `back at ${figure(now)}, below its start, while H(Z|X) holds.`,

@@ -58,6 +58,7 @@ export class RepetitionLoop {
       advice:
         'Read some of the longest texts. A penalty on repeated n-grams or on length, a lower temperature or a higher KL ' +
         'coefficient ends loops; mask truncated rows out of the loss.',
+      now: `the figures are these: ${parts.join('; ')}`,
       sentence: `Texts go round in circles: ${parts.join('; ')}; so since step ${since}.`,
     };
   }

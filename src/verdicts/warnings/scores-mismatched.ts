@@ -76,6 +76,7 @@ function scoresMismatched(since: number, { value, low, high }: Estimate, pValue:
       'their groups or log-probs; prompt columns in another order than their ids; log-probs of other weights than those ' +
       'that sampled (an older checkpoint, a reference model, an adapter that is off), or at another temperature; prompts rendered with another chat ' +
       'template or cut; log-probs shifted by a token.',
+    now: `I(X;Z) is ${figure(value)} [${figure(low)}, ${figure(high)}]`,
     sentence:
       'The scores do not belong to the rows: responses are likelier under other prompts than under their own, which ' +
       `no policy makes of what it samples. I(X;Z) is ${figure(value)} [${figure(low)}, ${figure(high)}] nats a response, below 0 ` +

@@ -152,6 +152,7 @@ export function specificityFinding(step: number, counts: SpecificityCounts): Fin
     advice:
       'Dependence on the prompt is there but does not serve the task: read some specific rows that failed, and look at what ' +
       'the reward pays for.',
+    now: `the rates are ${percent(rate)} and ${percent(otherRate)}`,
     sentence:
       `Reasoning that fits its prompt succeeds less often (${percent(rate)}) than reasoning that does not ` +
       `(${percent(otherRate)}); the difference is ${figure((rate - otherRate) / error)} standard errors.`,

@@ -76,6 +76,7 @@ function startFalling(
     advice:
       'The first steps are no start to compare with: go back to a checkpoint from before the run, and train on prompts with ' +
       'high reward variance only, with a lower learning rate or entropy bonus.',
+    now: `${name} is ${figure(now)}, ${percent(now / level.start)} of that level`,
     sentence:
       `From the run's first steps on, ${name} falls: it is ${figure(now)} ${isMi ? 'nats a response' : marginUnit}, ${percent(now / level.start)} of ` +
       `its highest level there (${figure(level.start)}), which later steps are compared with.${remark}`,

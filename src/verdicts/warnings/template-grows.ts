@@ -47,6 +47,7 @@ export class TemplateGrows {
       },
       advice:
         'Read the phrases: a form that a reward asks for is harmless, reasoning that says the same to every prompt is not.',
+      now: `such phrases make up ${percent(share)}`,
       sentence:
         `Phrases that most prompts share make up ${percent(share)} of the text, ${percent(start)} at the start; so since step ` +
         `${since}${shown.length === 0 ? '' : `: ${shown.map(phraseWords).join(', ')}`}.`,
