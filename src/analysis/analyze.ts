@@ -16,7 +16,7 @@ import type { Profile } from '../metrics/step-metrics.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import { mapAhead } from './measuring/map-ahead.js';
 import { journalStep, MeasuredSteps } from './measuring/measured-steps.js';
-import { bytesHeld, type MemoryPlan, memoryPlan } from './measuring/memory-plan.js';
+import { bytesHeld, logMemory, type MemoryPlan, memoryPlan } from './measuring/memory-plan.js';
 import { METRICS, MetricChoice } from './measuring/metric-choice.js';
 import {
   badRow,
@@ -169,7 +169,7 @@ export async function* analyze(
   options.signal?.throwIfAborted();
   const progress = new ProgressCount(options.onProgress);
   const { journal, onListing, onSkipped, onNote, include, exclude, threads } = options;
-  const steps = new MeasuredSteps({ ...logReading(measuring), threads }, signal);
+  const steps = new MeasuredSteps({ ...logReading(measuring), threads, maxMemory: logMemory(options) }, signal);
   let engine: Engine | undefined;
   try {
     const listing = { onError: fail, onListing, onSkipped, onNote, include, exclude, signal };

@@ -1,5 +1,6 @@
 // Requests to an engine: asked again where the network or the engine is short of breath, refused with what it said.
 import { setTimeout as pause } from 'node:timers/promises';
+import { askServer, TooLongAnswer } from '../checks/bounded-answer.js';
 import { ScoringError } from './scoring-engine.js';
 
 /** How often and how long an engine is asked again. */
@@ -13,6 +14,9 @@ export interface Retry {
 }
 
 export const RETRY: Retry = { attempts: 5, backoffMs: 250, timeoutMs: 290_000 };
+
+/** Log-probs of a batch of prompts, token by token, with room to spare. */
+const MOST_BYTES = 64 * 2 ** 20;
 
 /** Most of a refusal that is repeated. */
 const SAID = 500;
@@ -45,12 +49,10 @@ async function requestJson(
     let cause: unknown;
     let isLate = false;
     try {
-      const answer = await fetch(url, {
-        ...request,
-        headers: { 'content-type': 'application/json' },
-        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      });
-      const text = await answer.text();
+      const headers = { 'content-type': 'application/json' };
+      const ending = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+      const answer = await askServer(url, { ...request, headers, signal: ending }, MOST_BYTES);
+      const { text } = answer;
       if (answer.ok) return JSON.parse(text);
       problem = `${url} answers ${answer.status}: ${text.slice(0, SAID)}`;
       const outOfMemory = /out of memory/i.test(text);
@@ -60,6 +62,8 @@ async function requestJson(
       }
     } catch (error) {
       if (error instanceof ScoringError) throw error;
+      if (error instanceof TooLongAnswer)
+        throw new ScoringError(`${error.message}: ask for less at a time`, { tooMuch: true });
       signal.throwIfAborted();
       cause = error;
       isLate = error instanceof DOMException && error.name === 'TimeoutError';

@@ -27,6 +27,11 @@ export function memoryPlan(given: {
   return { capacity, blockBytes: given.blockBytes ?? Math.floor(fitting) };
 }
 
+/** What reading a rollout log may take: what is packed unpacks to no more. */
+export function logMemory({ maxMemory = DEFAULT_BYTES }: { readonly maxMemory?: number | undefined }): number {
+  return maxMemory;
+}
+
 /** Bytes a pair of row and prompt: its sum, and what the metrics make of it. */
 const PAIR_BYTES = 24;
 /** Bytes a row: lengths, ids, rewards and the rest. */

@@ -15,7 +15,7 @@ import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
 import { MOST_TRIED } from '../measuring/first-steps.js';
 import { mapAhead } from '../measuring/map-ahead.js';
 import { journalStep, MeasuredSteps } from '../measuring/measured-steps.js';
-import { bytesHeld, memoryPlan } from '../measuring/memory-plan.js';
+import { bytesHeld, logMemory, memoryPlan } from '../measuring/memory-plan.js';
 import { badRow, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
 import type { Journal } from '../results/journal.js';
 import {
@@ -209,7 +209,10 @@ async function writeSteps(
   const progress = new ProgressCount(options.onProgress);
   const { journal } = options;
   const keyOf = (step: PlannedStep) => journalStep(step, step.path);
-  const measured = new MeasuredSteps({ ...logReading(settings), threads: options.threads }, signal);
+  const measured = new MeasuredSteps(
+    { ...logReading(settings), threads: options.threads, maxMemory: logMemory(options) },
+    signal,
+  );
   for (const first of firsts) measured.note(first);
   for (const step of steps) {
     progress.expect(step, journal?.has(keyOf(step)) === true);

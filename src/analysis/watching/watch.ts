@@ -11,7 +11,7 @@ import type { SeenLogs } from '../../logs/rollouts/rollout-logs.js';
 import { ANALYSIS_OPTIONS, type AnalyzeOptions, checkAnalysis } from '../analyze.js';
 import { FirstSteps } from '../measuring/first-steps.js';
 import { MeasuredSteps } from '../measuring/measured-steps.js';
-import { memoryPlan } from '../measuring/memory-plan.js';
+import { logMemory, memoryPlan } from '../measuring/memory-plan.js';
 import { MetricChoice } from '../measuring/metric-choice.js';
 import { badRow, hasTexts, isForced, type MeasureOptions, measureOptions } from '../measuring/step-measurement.js';
 import { type StepFile, type StepFilesOptions, stepFiles } from '../measuring/step-source.js';
@@ -145,7 +145,12 @@ class Watching {
   /** Reports of steps that are complete. */
   async *look(paths: readonly string[]): AsyncGenerator<StepReport, void, undefined> {
     const { measuring, options, signal } = this;
-    const reading = { ...logReading(measuring), threads: options.threads, seen: this.#logs };
+    const reading = {
+      ...logReading(measuring),
+      threads: options.threads,
+      maxMemory: logMemory(options),
+      seen: this.#logs,
+    };
     const measured = new MeasuredSteps(reading, signal, this.#first);
     try {
       const failures: FileError[] = [];

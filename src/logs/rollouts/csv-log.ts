@@ -13,7 +13,7 @@ import { BatchBuilder, type RowBatch } from './rows/row-batch.js';
 const BATCH_ROWS = 1024;
 
 /** No field of a rollout is longer. */
-const LONGEST_ROW = 2 ** 28;
+const LONGEST_ROW = 2 ** 24;
 
 interface CsvRow {
   readonly values: Record<string, string>;
@@ -38,7 +38,7 @@ export class CsvFile {
   ) {}
 
   static async open(path: string, signal?: AbortSignal): Promise<CsvFile> {
-    const file = await LineFile.open(path, signal);
+    const file = await LineFile.open(path, signal, LONGEST_ROW);
     try {
       for await (const { values } of rowsOf(file, signal)) return new CsvFile(file, Object.keys(values));
       return new CsvFile(file, []);
@@ -172,7 +172,13 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
   let failure: FileError | undefined;
   async function* texts(): AsyncGenerator<Buffer> {
     let line = 0;
-    for await (const { bytes } of file.blocks(0, Number.POSITIVE_INFINITY, signal)) {
+    for await (const { bytes, tooLong } of file.blocks(0, Number.POSITIVE_INFINITY, signal)) {
+      if (tooLong !== undefined) {
+        throw new FileError(
+          { path },
+          `line ${line + 1} has ${tooLong} bytes, more than the ${file.longestLine} of the longest line of CSV that is read`,
+        );
+      }
       try {
         checkText(bytes);
       } catch (error) {
@@ -186,7 +192,12 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
   // Loaded where a log is CSV: it would hold up every start otherwise.
   const { CsvError, parse } = await import('csv-parse');
   // Rows of another length are named one by one below.
-  const parser = parse({ bom: true, relax_column_count: true, skip_empty_lines: true, max_record_size: LONGEST_ROW });
+  const parser = parse({
+    bom: true,
+    relax_column_count: true,
+    skip_empty_lines: true,
+    max_record_size: Math.min(LONGEST_ROW, file.longestLine),
+  });
   const bytes = Readable.from(texts());
   bytes.on('error', (error) => {
     if (error instanceof FileError) failure = error;

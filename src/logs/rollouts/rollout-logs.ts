@@ -35,6 +35,8 @@ export interface LogReading {
   readonly gathering: GatherStepOptions;
   /** Threads that parse JSON lines. Default: one a processor. */
   readonly threads?: number | undefined;
+  /** Bytes that reading may take, about. Default: what the longest lines and row groups that are read at all do. */
+  readonly maxMemory?: number | undefined;
   /** What is known of the files from an earlier look: filled, and used again. */
   readonly seen?: SeenLogs | undefined;
 }
@@ -104,6 +106,9 @@ export interface ReadRollouts {
   release(): void;
 }
 
+/** What the columns of a row take, beside its texts. */
+const ROW_BYTES = 256;
+
 /** V8 has no arrays of twice as many elements, and ends the process where one grows to them. */
 const MOST_STEP_ROWS = 2 ** 26;
 
@@ -133,7 +138,7 @@ export class RolloutLogs {
     const { choice, seen } = this.reading;
     const { files: found, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
     const { files, notes: copies } = await leaveOutCopies(found, seen?.contents, this.signal);
-    const { steps: all, failures, notes: restarts } = await planSteps(files, seen, this.signal);
+    const { steps: all, failures, notes: restarts } = await planSteps(files, seen, this.reading.maxMemory, this.signal);
     const { steps: single, notes: repeated } = await leaveOutRepeatedSteps(
       all,
       ({ format }) => formatOf(format),
@@ -188,7 +193,7 @@ export class RolloutLogs {
   /** @throws {FileError} naming a file whose rows of the step may no longer be those that were found */
   async checkUnchanged({ parts }: LoggedStep): Promise<void> {
     for (const part of parts) {
-      const file = await openLog(part, this.signal);
+      const file = await openLog(part, this.signal, this.reading.maxMemory);
       try {
         if (file.stamp === part.stamp) continue;
         const { ranges, digest } = part;
@@ -236,7 +241,7 @@ export class RolloutLogs {
       const rows = new NumberColumns(reader.advantageField as string);
       try {
         for (const part of parts) {
-          const file = await openLog(part, this.signal);
+          const file = await openLog(part, this.signal, this.reading.maxMemory);
           try {
             if (!(file instanceof ParquetFile)) continue;
             const names = new Set(['prompt', ...(reader.columnsOf?.(file.columns) ?? [])]);
@@ -263,7 +268,7 @@ export class RolloutLogs {
     const hash = createHash('sha256');
     for (const part of parts) {
       try {
-        const file = await openLog(part, this.signal);
+        const file = await openLog(part, this.signal, this.reading.maxMemory);
         try {
           if (!(file instanceof ParquetFile)) return undefined;
           const isClock = (name: string): boolean => CLOCK_COLUMNS.test(name);
@@ -285,10 +290,14 @@ export class RolloutLogs {
   /** Reads of one file take turns: what it has unpacked or decoded serves the next step. */
   #readPart(part: LoggedPart, context: BlockContext, rows: StepRows, errors: FileError[]): Promise<void> {
     const { path, ranges = WHOLE_FILE.ranges } = part;
-    const opened = this.#files.get(path) ?? { file: openLog(part, this.signal), turn: Promise.resolve() };
+    const opened = this.#files.get(path) ?? {
+      file: openLog(part, this.signal, this.reading.maxMemory),
+      turn: Promise.resolve(),
+    };
     this.#files.set(path, opened);
     const reading = opened.turn.then(async () => {
       const file = await opened.file;
+      let held = 0;
       const pieces =
         file instanceof LineFile
           ? readLogLines(file, ranges, context, this.#pool, this.signal)
@@ -299,6 +308,11 @@ export class RolloutLogs {
           throw new FileError({ path }, problem);
         }
         rows.add(batch, line);
+        held += batch.rows * ROW_BYTES + (batch.texts?.memory.byteLength ?? 0);
+        if (path.endsWith('.gz') && held > (this.reading.maxMemory ?? Number.POSITIVE_INFINITY)) {
+          const problem = `a step in it unpacks to more than --max-memory has room for (${rows.rows} rows take ${held} bytes): give more, or unpack the file first`;
+          throw new FileError({ path }, problem);
+        }
         nameProblems(batch, part, line, offset, errors);
       }
     });
@@ -325,6 +339,7 @@ type StepPlan = Omit<LoggedStep, 'bytes' | 'identity' | 'parts'> & { readonly pa
 async function planSteps(
   files: readonly LogFile[],
   seen: SeenLogs | undefined,
+  maxMemory: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<{ steps: LoggedStep[]; failures: FileError[]; notes: string[] }> {
   const failures: FileError[] = [];
@@ -335,7 +350,7 @@ async function planSteps(
     signal?.throwIfAborted();
     try {
       const isOneStep = file.place.step !== undefined;
-      const parts = isOneStep ? [WHOLE_FILE] : await indexOf(file, formatOf(file.choice), seen, signal);
+      const parts = isOneStep ? [WHOLE_FILE] : await indexOf(file, formatOf(file.choice), seen, maxMemory, signal);
       indexed.push({ file, parts });
       for (const part of parts) having.set(stepKey(file, part), (having.get(stepKey(file, part)) ?? 0) + 1);
     } catch (error) {
@@ -441,11 +456,12 @@ async function indexOf(
   log: LogFile,
   format: RolloutFormat,
   seen: SeenLogs | undefined,
+  maxMemory: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<readonly LogPart[]> {
   const before = seen?.parts.get(log.path);
   if (before !== undefined && before.stamp === log.stamp) return before.parts;
-  const file = await openLog(log, signal);
+  const file = await openLog(log, signal, maxMemory);
   try {
     const parts = await partsOf(file, format, seen, signal);
     // As it is now: it may have grown since it was found.
@@ -471,9 +487,10 @@ async function partsOf(
 function openLog(
   { path, container }: Pick<LogFile, 'path' | 'container'>,
   signal: AbortSignal | undefined,
+  maxMemory: number | undefined,
 ): Promise<OpenLog> {
-  if (container === 'json-lines') return LineFile.open(path, signal);
-  return (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
+  if (container === 'json-lines') return LineFile.open(path, signal, maxMemory);
+  return (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal, maxMemory);
 }
 
 function nameProblems(

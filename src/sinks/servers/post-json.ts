@@ -1,9 +1,13 @@
 // JSON to a server of dashboards and back: asked again where the network or the server is short of breath.
 import { setTimeout as pause } from 'node:timers/promises';
+import { askServer, TooLongAnswer } from '../../checks/bounded-answer.js';
 
 const ATTEMPTS = 3;
 const BACKOFF_MS = 250;
 const TIMEOUT_MS = 10_000;
+
+/** Their answers name a run, or a page of runs. */
+const MOST_BYTES = 16 * 2 ** 20;
 
 /** Most of a refusal that is repeated. */
 const SAID = 300;
@@ -30,21 +34,21 @@ export async function postJson(
   for (let sent = 1; ; sent++) {
     let problem: string;
     try {
-      const answer = await fetch(url, {
+      const request = {
         method: 'POST',
         headers: { 'content-type': 'application/json', ...headers },
         body: JSON.stringify(body),
-        // A token goes to the server that was named, and to no other.
-        redirect: 'error',
         signal: AbortSignal.timeout(TIMEOUT_MS),
-      });
-      const text = await answer.text();
+      };
+      const answer = await askServer(url, request, MOST_BYTES);
+      const { text } = answer;
       if (answer.ok) return text === '' ? {} : JSON.parse(text);
       problem = `${url} answers ${answer.status}: ${text.slice(0, SAID)}`;
       const mayPass = answer.status >= 500 || answer.status === 429 || answer.status === 408;
       if (!mayPass) throw new Refusal(problem, answer.status);
     } catch (error) {
       if (error instanceof Refusal) throw error;
+      if (error instanceof TooLongAnswer) throw new Refusal(error.message, 200);
       if (error instanceof SyntaxError) throw new Refusal(`${url} answers what is no JSON`, 200);
       const { message, cause } = error as Error;
       problem = `${url} does not answer: ${cause instanceof Error ? cause.message : message}`;

@@ -20,8 +20,13 @@ export interface LineBlock {
 const BLOCK_BYTES = 2 * 2 ** 20;
 /** A step of ROLL is one line. V8 has no longer strings than 512 MiB, so no text or list in it is longer. */
 const LONGEST_LINE = 2 ** 30;
+/** However little memory there is. */
+const LEAST_LONGEST_LINE = 2 ** 24;
+/** A line is held as it grows, as it is handed over, and as its texts. */
+const LINE_COPIES = 4;
 
 const LINE_END = 0x0a;
+const BLANK = [0x20, 0x09, 0x0d, LINE_END];
 
 /** Less is not worth a whole block. */
 const LEAST_BLOCK_BYTES = BLOCK_BYTES / 16;
@@ -59,12 +64,17 @@ export class LineFile {
     private readonly source: ByteSource,
     /** Of the file as it lies there. */
     readonly storedBytes: number,
+    /** Lines of more bytes are stepped over. */
+    readonly longestLine: number,
   ) {}
 
-  static async open(path: string, signal?: AbortSignal): Promise<LineFile> {
+  /** @param maxMemory bytes that reading may take, about */
+  static async open(path: string, signal?: AbortSignal, maxMemory?: number): Promise<LineFile> {
     if (path.endsWith('.zst')) throw new FileError({ path }, ZSTD_PROBLEM);
     const source = await openBytes(path, { signal });
-    return new LineFile(source, source.bytes);
+    const fitting = (maxMemory ?? Number.POSITIVE_INFINITY) / LINE_COPIES;
+    const longest = Math.floor(Math.min(LONGEST_LINE, Math.max(LEAST_LONGEST_LINE, fitting)));
+    return new LineFile(source, source.bytes, longest);
   }
 
   get path(): string {
@@ -101,12 +111,13 @@ export class LineFile {
     let held = 0;
     let tooLong = 0;
     for (;;) {
-      if (held === block.length) block = grown(block, held);
+      if (held === block.length) block = grown(block, held, this.longestLine);
       const wanted = Math.min(block.length - held, end - offset - held);
       const got = wanted === 0 ? 0 : await feed.fill(block.subarray(held, held + wanted), signal);
       const fresh = held;
       held += got;
       const isEnd = got < block.length - fresh;
+      if (held >= BLOCK_BYTES && isBlank(block.subarray(0, held))) throw blankProblem(this.path);
       const lastEnd = isEnd ? held : block.lastIndexOf(LINE_END, held - 1) + 1;
       if (tooLong > 0) {
         // The rest of a line that is not read.
@@ -136,7 +147,7 @@ export class LineFile {
         offset += lastEnd;
         held = rest;
         block = next;
-      } else if (held >= LONGEST_LINE) {
+      } else if (held >= this.longestLine) {
         tooLong = held;
         offset += held;
         held = 0;
@@ -162,8 +173,22 @@ export class LineFile {
   }
 }
 
-function grown(block: Buffer, held: number): Buffer {
-  const larger = Buffer.allocUnsafeSlow(Math.min(2 * block.length, LONGEST_LINE + 1));
+function isBlank(bytes: Buffer): boolean {
+  let at = 0;
+  while (at < bytes.length && BLANK.includes(bytes[at] as number)) at++;
+  return at === bytes.length;
+}
+
+/** Nobody writes so many: a few packed bytes unpack to gigabytes of them. */
+function blankProblem(path: string): FileError {
+  return new FileError(
+    { path },
+    `has ${BLOCK_BYTES} bytes of blank lines in a row: no log has, it is damaged or made to fill memory`,
+  );
+}
+
+function grown(block: Buffer, held: number, longest: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(Math.min(2 * block.length, longest + 1));
   block.copy(larger, 0, 0, held);
   return larger;
 }

@@ -116,7 +116,8 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
   let unchecked = 0;
   for (let begin = 0; begin < bytes.length; ) {
     const end = bytes.indexOf(LINE_END, begin);
-    const said = stepIn(fields, bytes, begin, end, format);
+    // An empty line says nothing, and there may be millions of them.
+    const said = end === begin ? undefined : stepIn(fields, bytes, begin, end, format);
     const before = currentPart(state);
     // A line that says nothing goes with those before it, and is named when they are read.
     if (said !== undefined && said.key !== state.key) {

@@ -28,7 +28,7 @@ export async function* readLogLines(
       let isFirst = true;
       for await (const block of file.blocks(begin, end, signal)) {
         const { bytes, isLast, tooLong } = block;
-        const parsing = tooLong === undefined ? pool.parse(bytes, context, isLast) : skipped(tooLong);
+        const parsing = tooLong === undefined ? pool.parse(bytes, context, isLast) : skipped(tooLong, file.longestLine);
         // Its failure is told when it is asked for.
         parsing.catch(() => undefined);
         coming.push({ parsing, offset: block.offset, first: isFirst ? first : undefined });
@@ -42,7 +42,7 @@ export async function* readLogLines(
   }
 }
 
-async function skipped(bytes: number): Promise<RowBatch> {
-  const problem = `has ${bytes} bytes, more than the 2^30 of the longest line that is read`;
+async function skipped(bytes: number, longest: number): Promise<RowBatch> {
+  const problem = `has ${bytes} bytes, more than the ${longest} of the longest line that is read: give more memory (--max-memory), or write a line a rollout`;
   return { rows: 0, lines: 1, columns: {}, problems: [{ line: 0, problem }], bad: 1, cut: false };
 }

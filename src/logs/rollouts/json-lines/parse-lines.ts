@@ -43,28 +43,42 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
   const fields = new JsonFields(format.fields);
   const batch = new BatchBuilder();
   const allText = isUtf8(bytes);
-  const scanned = new ScannedLines(bytes, format.fields, room);
   let isCut = false;
-  for (let line = 0; line < scanned.count; line++) {
-    const { begin, end, isRead } = scanned.line(line);
-    if (!isRead && isBlank(bytes, begin, end)) continue;
-    try {
-      if (!allText) checkText(bytes.subarray(begin, end));
-      // What is unusual is read with all care, to say what is wrong where it is wrong.
-      const found = isRead ? fields.take(scanned, line) : fields.read(bytes, begin, end);
-      for (const row of format.rows(found, context)) {
-        checkRow(row, context, format);
-        batch.add(format.groupIsLine ? { ...row, line } : row);
+  let hasTexts = false;
+  let lines = 0;
+  for (let from = 0; from < bytes.length; ) {
+    // What is found of a line takes more memory than a short one: so many are looked through at a time.
+    const found = from + SLICE_BYTES >= bytes.length ? -1 : bytes.indexOf(0x0a, from + SLICE_BYTES);
+    const to = found < 0 ? bytes.length : found + 1;
+    const slice = bytes.subarray(from, to);
+    const scanned = new ScannedLines(slice, format.fields, room.subarray(from));
+    for (let line = 0; line < scanned.count; line++) {
+      const { begin, end, isRead } = scanned.line(line);
+      if (!isRead && isBlank(slice, begin, end)) continue;
+      try {
+        if (!allText) checkText(slice.subarray(begin, end));
+        // What is unusual is read with all care, to say what is wrong where it is wrong.
+        const read = isRead ? fields.take(scanned, line) : fields.read(slice, begin, end);
+        for (const row of format.rows(read, context)) {
+          checkRow(row, context, format);
+          batch.add(format.groupIsLine ? { ...row, line: lines + line } : row);
+        }
+      } catch (error) {
+        if (!(error instanceof LineProblem)) throw error;
+        // The writer has not come to its end yet.
+        if (from + end === bytes.length && isLast) isCut = true;
+        else batch.fail({ line: lines + line, offset: from + begin, problem: error.message });
       }
-    } catch (error) {
-      if (!(error instanceof LineProblem)) throw error;
-      // The writer has not come to its end yet.
-      if (end === bytes.length && isLast) isCut = true;
-      else batch.fail({ line, offset: begin, problem: error.message });
     }
+    hasTexts ||= scanned.hasTexts;
+    lines += scanned.count;
+    from = to;
   }
-  return batch.finish(scanned.count, isCut, scanned.hasTexts ? room : undefined);
+  return batch.finish(lines, isCut, hasTexts ? room : undefined);
 }
+
+/** Bytes of lines that are looked through at a time. */
+const SLICE_BYTES = 2 ** 15;
 
 /** Adds what a format makes of one row of a table, or what is wrong with it. @param line of the row within the batch */
 export function addRow(

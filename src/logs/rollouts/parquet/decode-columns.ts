@@ -8,7 +8,7 @@ import { parseJsonLine } from '../json-lines/json-line.js';
 import { bufferOver } from '../logged-text.js';
 import { type Column, heldText } from './column-fields.js';
 import { unpackPages } from './parquet-pages.js';
-import { placeOf, type StoredGroup } from './stored-group.js';
+import { groupProblem, MOST_GROUP_BYTES, placeOf, type StoredGroup } from './stored-group.js';
 
 let loaded: Promise<typeof import('hyparquet')> | undefined;
 
@@ -25,8 +25,12 @@ export class ParquetProblem extends Error {}
  * Columns by name, in the order of the names, with a value for each row.
  * @throws {ParquetProblem} naming the column that cannot be read
  */
-export async function decodeColumns(group: StoredGroup, names: readonly string[]): Promise<Map<string, Column>> {
-  const { texts, ...chunks } = await unpackChunks(group);
+export async function decodeColumns(
+  group: StoredGroup,
+  names: readonly string[],
+  maxMemory = MOST_GROUP_BYTES,
+): Promise<Map<string, Column>> {
+  const { texts, ...chunks } = await unpackChunks(group, maxMemory);
   const { parquetRead } = await hyparquet();
   /** A piece a page, or all of a column. */
   const pieces = new Map<string, ArrayLike<unknown>[]>();
@@ -78,7 +82,10 @@ function joined(pieces: readonly ArrayLike<unknown>[]): ArrayLike<unknown> {
 }
 
 /** The chunks in the shape that hyparquet reads from, and their pages, unpacked and looked through. */
-async function unpackChunks({ metadata, fileBytes, bytes: all }: StoredGroup): Promise<{
+async function unpackChunks(
+  { metadata, fileBytes, bytes: all }: StoredGroup,
+  maxMemory: number,
+): Promise<{
   file: AsyncBuffer;
   compressors: Compressors;
   /** Columns that are a text a row. */
@@ -90,6 +97,7 @@ async function unpackChunks({ metadata, fileBytes, bytes: all }: StoredGroup): P
   const pages = new Map<number, Uint8Array>();
   const schema = schemaOf(metadata, await hyparquet());
   let at = 0;
+  let needed = 0;
   for (const column of metadata.row_groups[0]?.columns ?? []) {
     const { meta_data: meta } = column;
     const { begin, length } = placeOf(column);
@@ -107,6 +115,11 @@ async function unpackChunks({ metadata, fileBytes, bytes: all }: StoredGroup): P
         values: Number(meta.num_values),
         isBoolean,
         unpack: await unpackerOf(meta.codec),
+        // Before each page is unpacked: its header may say more than the footer.
+        take: (length: number): void => {
+          needed += length;
+          if (needed > maxMemory) throw new ParquetProblem(groupProblem(needed, maxMemory));
+        },
         ...levels,
       };
       for (const [at, page] of unpackPages(chunk)) pages.set(begin + at, page);
@@ -170,6 +183,50 @@ function levelsOf(root: SchemaTree, path: readonly string[]): { maxRepetition: n
   return levels;
 }
 
+/** The most that a block of zstd unpacks to. */
+const ZSTD_BLOCK_BYTES = 2 ** 17;
+
+/** What frames of zstd unpack to at most, by their headers or, where these do not say, by their blocks. RFC 8878, 3.1.1. */
+export function mostUnpacked(packed: Uint8Array): number {
+  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
+  const cut = (): never => {
+    throw new Error('a page whose zstd is cut');
+  };
+  let total = 0;
+  for (let at = 0; at < packed.length; ) {
+    if (at + 8 > packed.length) return cut();
+    const magic = view.getUint32(at, true);
+    if ((magic & 0xfffffff0) >>> 0 === 0x184d2a50) {
+      at += 8 + view.getUint32(at + 4, true);
+      continue;
+    }
+    if (magic !== 0xfd2fb528) throw new Error('a page that is no zstd');
+    const head = packed[at + 4] as number;
+    const isSingle = (head & 0x20) !== 0;
+    at += 5 + (isSingle ? 0 : 1) + ([0, 1, 2, 4][head & 3] as number);
+    const sizeBytes = head >> 6 === 0 ? Number(isSingle) : 2 ** (head >> 6);
+    if (at + sizeBytes > packed.length) return cut();
+    let size: number | undefined;
+    if (sizeBytes === 1) size = view.getUint8(at);
+    if (sizeBytes === 2) size = view.getUint16(at, true) + 256;
+    if (sizeBytes === 4) size = view.getUint32(at, true);
+    if (sizeBytes === 8) size = Number(view.getBigUint64(at, true));
+    at += sizeBytes;
+    let blocks = 0;
+    for (let isLast = false; !isLast; ) {
+      if (at + 3 > packed.length) return cut();
+      const block = view.getUint16(at, true) | (view.getUint8(at + 2) << 16);
+      isLast = (block & 1) === 1;
+      const [kind, bytes] = [(block >> 1) & 3, block >> 3];
+      blocks += kind === 2 ? ZSTD_BLOCK_BYTES : bytes;
+      at += 3 + (kind === 1 ? 1 : bytes);
+    }
+    total += size ?? blocks;
+    if ((head & 4) !== 0) at += 4;
+  }
+  return total;
+}
+
 type Unpacker = (packed: Uint8Array, length: number) => Uint8Array;
 
 /** Snappy, gzip and brotli are unpacked by what is there; zstd and LZ4 with a package that is loaded for them alone. */
@@ -190,7 +247,16 @@ async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
       return (packed, length) => gunzipSync(packed, { maxOutputLength: Math.max(1, length) });
     case 'BROTLI':
       return (packed, length) => brotliDecompressSync(packed, { maxOutputLength: Math.max(1, length) });
-    case 'ZSTD':
+    case 'ZSTD': {
+      const { compressors } = await import('hyparquet-compressors');
+      return (packed, length) => {
+        // It takes memory for what the frames say, whatever the page does.
+        const most = mostUnpacked(packed);
+        if (most > length + ZSTD_BLOCK_BYTES * 8)
+          throw new Error(`a page of ${length} bytes whose zstd may unpack to ${most}`);
+        return (compressors.ZSTD as Unpacker)(packed, length);
+      };
+    }
     case 'LZ4':
     case 'LZ4_RAW': {
       const { compressors } = await import('hyparquet-compressors');
@@ -202,7 +268,7 @@ async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
 }
 
 function damaged(error: unknown, where?: string): unknown {
-  if (error instanceof CollapsarError || !(error instanceof Error)) return error;
+  if (error instanceof CollapsarError || error instanceof ParquetProblem || !(error instanceof Error)) return error;
   return new ParquetProblem(problemOf(error, where), { cause: error });
 }
 

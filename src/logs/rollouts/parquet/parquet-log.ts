@@ -14,7 +14,7 @@ import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { hashValue } from '../rows/value-digest.js';
 import { type Column, ColumnFields } from './column-fields.js';
 import { decodeColumns, hyparquet, ParquetProblem, problemOf } from './decode-columns.js';
-import { readGroup } from './stored-group.js';
+import { MOST_GROUP_BYTES, readGroup } from './stored-group.js';
 
 /** Bytes of a footer that are read: a header of thousands of row groups has less. */
 const MOST_FOOTER_BYTES = 256 * 2 ** 20;
@@ -30,14 +30,16 @@ export class ParquetFile {
     private readonly metadata: FileMetaData,
     /** Of the top level: where a column is a list, its type is that of its values. */
     readonly columns: readonly TableColumn[],
+    private readonly maxMemory: number,
   ) {}
 
-  static async open(path: string, signal?: AbortSignal): Promise<ParquetFile> {
+  /** @param maxMemory bytes that a row group may take, about */
+  static async open(path: string, signal?: AbortSignal, maxMemory = MOST_GROUP_BYTES): Promise<ParquetFile> {
     const source = await openBytes(path, { signal });
     try {
       const metadata = await readMetadata(source, signal);
       checkMetadata(source, metadata);
-      return new ParquetFile(source, metadata, columnsOf(metadata));
+      return new ParquetFile(source, metadata, columnsOf(metadata), maxMemory);
     } catch (error) {
       await source.close();
       throw error;
@@ -168,9 +170,9 @@ export class ParquetFile {
     const key = inOrder.join('\n');
     if (this.#decoded?.group === group && this.#decoded.key === key) return this.#decoded.columns;
     this.#decoded = undefined;
-    const stored = await readGroup(this.source, this.metadata, group, names, signal);
+    const stored = await readGroup(this.source, this.metadata, group, names, signal, this.maxMemory);
     try {
-      const columns = await decodeColumns(stored, inOrder);
+      const columns = await decodeColumns(stored, inOrder, this.maxMemory);
       this.#decoded = { group, key, columns };
       return columns;
     } catch (error) {

@@ -21,6 +21,8 @@ export interface ColumnChunk {
   readonly maxDefinition: number;
   /** Of booleans: their runs have a length before them, those of a dictionary a width. */
   readonly isBoolean?: boolean;
+  /** Called with the bytes of each page before it is unpacked. @throws {Error} where there is no room for them */
+  readonly take?: ((length: number) => void) | undefined;
   /** @throws {Error} where that is not what they unpack to; undefined: pages are not packed */
   readonly unpack?: ((packed: Uint8Array, length: number) => Uint8Array) | undefined;
 }
@@ -40,6 +42,7 @@ export function unpackPages(chunk: ColumnChunk): Map<number, Uint8Array> {
     const left = bytes.length - reader.at;
     if (packed < 0 || packed > left) throw new Error(`a page of ${packed} bytes, ${left} are left`);
     if (length < 0 || length > MOST_BYTES) throw new Error(`a page that unpacks to ${length} bytes`);
+    chunk.take?.(length);
     const inner = asStruct(
       header.get(type === DATA_PAGE ? 5 : type === DICTIONARY_PAGE ? 7 : type === DATA_PAGE_V2 ? 8 : -1),
     );

@@ -4,6 +4,17 @@ import { FileError } from '../../../checks/errors.js';
 import type { ByteSource } from '../../stores/byte-source.js';
 import { newBlock } from '../json-lines/line-blocks.js';
 
+/** Where nobody says how much memory there is. */
+export const MOST_GROUP_BYTES = 2 ** 33;
+
+/** A value as it is held: a number, or what a text's object takes. */
+const VALUE_BYTES = 16;
+
+/** What is wrong with a row group that there is no memory for. */
+export function groupProblem(needed: number, maxMemory: number): string {
+  return `a row group takes ${needed} bytes and more, --max-memory has room for ${maxMemory}: give more, or write smaller row groups (row_group_size)`;
+}
+
 const MOST_GROUP_VALUES = 2 ** 28;
 
 export interface StoredGroup {
@@ -30,11 +41,15 @@ export async function readGroup(
   group: RowGroup,
   names: ReadonlySet<string>,
   signal: AbortSignal | undefined,
+  maxMemory = MOST_GROUP_BYTES,
 ): Promise<StoredGroup> {
   const columns = group.columns.filter(({ meta_data: meta }) => names.has(meta?.path_in_schema?.[0] ?? ''));
   const places = columns.map((column) => checkedPlace(source, column));
   const total = places.reduce((sum, { length }) => sum + length, 0);
   if (total > source.bytes) throw new FileError({ path: source.path }, 'its columns overlap: the file is damaged');
+  const values = columns.reduce((sum, { meta_data: meta }) => sum + Number(meta?.num_values ?? 0), 0);
+  const needed = total + VALUE_BYTES * values;
+  if (needed > maxMemory) throw new FileError({ path: source.path }, groupProblem(needed, maxMemory));
   const bytes = newBlock(total).subarray(0, total);
   let at = 0;
   for (let first = 0; first < places.length; ) {

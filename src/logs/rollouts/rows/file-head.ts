@@ -50,9 +50,11 @@ async function headOfLines(path: string, names: readonly string[], signal: Abort
   try {
     const { storedBytes: bytes, stamp } = file;
     for (let head = HEAD_BYTES; ; head *= 8) {
+      let isAll = false;
       for await (const block of file.blocks(0, head, signal, head)) {
         checkEncoding(path, block.bytes);
         const isEnd = block.bytes.length < head;
+        isAll = isEnd;
         const last = block.bytes.lastIndexOf(0x0a);
         const begin = contentBegin(block.bytes);
         if (begin === block.bytes.length || (last < begin && !isEnd && head < LONGEST_HEAD)) break;
@@ -62,7 +64,9 @@ async function headOfLines(path: string, names: readonly string[], signal: Abort
           stamp,
         };
       }
-      if (head >= LONGEST_HEAD || head >= bytes) return { rows: [], missing: [], bytes, stamp };
+      // Of a packed file it is not known what it unpacks to.
+      if (head >= LONGEST_HEAD || (file.isPlain && head >= bytes) || isAll)
+        return { rows: [], missing: [], bytes, stamp };
     }
   } finally {
     await file.close();

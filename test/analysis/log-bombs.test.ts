@@ -1,0 +1,154 @@
+// A few bytes that unpack to gigabytes are refused in words, within what --max-memory says and some 200 MB.
+import { execFile } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { createGzip } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { askServer, TooLongAnswer } from '../../src/checks/bounded-answer.js';
+import { mostUnpacked } from '../../src/logs/rollouts/parquet/decode-columns.js';
+import { buildIfStale } from '../support/built-command.js';
+import { temporaryDirectory } from '../support/temporary-directory.js';
+
+const root = temporaryDirectory();
+const repository = join(import.meta.dirname, '..', '..');
+beforeAll(buildIfStale, 180_000);
+
+const MOST_MEGABYTES = 300 + 200;
+const MEBIBYTE = 2 ** 20;
+
+/** Bytes of gzip that unpack to `begin`, `times` the piece, `end`. */
+async function packed(name: string, begin: string, piece: string, times: number, end = ''): Promise<string> {
+  const gzip = createGzip({ level: 1 });
+  const pieces: Buffer[] = [];
+  const done = (async () => {
+    for await (const chunk of gzip) pieces.push(chunk as Buffer);
+  })();
+  const body = Buffer.from(piece);
+  gzip.write(begin);
+  for (let at = 0; at < times; at++) {
+    if (!gzip.write(body)) await new Promise((resolve) => gzip.once('drain', resolve));
+  }
+  gzip.end(end);
+  await done;
+  mkdirSync(root, { recursive: true });
+  writeFileSync(join(root, name), Buffer.concat(pieces));
+  return join(root, name);
+}
+
+/** What `collapsar analyze` says, and the most memory that it took. */
+function analyzed(path: string, ...options: string[]): Promise<{ status: number; said: string; megabytes: number }> {
+  const hook = 'data:text/javascript,process.on("exit",()=>console.error("RSS="+process.resourceUsage().maxRSS+"="))';
+  const args = ['--import', hook, join(repository, 'dist', 'cli', 'main.js'), 'analyze', '--quiet', ...options, path];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { maxBuffer: 2 ** 26 }, (error, out, err) => {
+      const kilobytes = Number(/RSS=(\d+)=/.exec(err)?.[1] ?? Number.POSITIVE_INFINITY);
+      resolve({ status: error === null ? 0 : Number(error.code), said: out + err, megabytes: kilobytes / 1000 });
+    });
+  });
+}
+
+const CSV = ['--columns', 'step=step,group=group,output=output,reward=reward'];
+const HEAD = '{"step":1,"group":1,"reward":1,"output":';
+
+describe('a log that unpacks to far more than it is', () => {
+  it.each([
+    [
+      'blank lines',
+      () => packed('blank.jsonl.gz', '', '\n'.repeat(MEBIBYTE), 256),
+      [],
+      'bytes of blank lines in a row',
+    ],
+    [
+      'blank lines after a row',
+      () => packed('after.jsonl.gz', `${HEAD}"a"}\n`, '\n'.repeat(MEBIBYTE), 256),
+      [],
+      'bytes of blank lines in a row',
+    ],
+    [
+      'one line',
+      () => packed('line.jsonl.gz', `${HEAD}"`, 'x'.repeat(MEBIBYTE), 700, '"}\n'),
+      ['--format', 'rollouts'],
+      'of the longest line that is read: give more memory (--max-memory)',
+    ],
+    [
+      'one line of CSV',
+      () => packed('line.csv.gz', 'step,group,output,reward\n1,1,"', 'x'.repeat(MEBIBYTE), 700, '",1\n'),
+      CSV,
+      'of the longest line of CSV that is read',
+    ],
+    [
+      'a row group of Parquet',
+      async () => join(repository, 'test', 'golden', 'parquet', 'bomb.brotli.parquet'),
+      [],
+      '--max-memory has room for 300000000: give more, or write smaller row groups',
+    ],
+  ] as const)(
+    'as %s is refused in words',
+    async (_, make, options, words) => {
+      const { status, said, megabytes } = await analyzed(await make(), ...options);
+      expect(said.replace(/\s+/g, ' ')).toContain(words);
+      expect(status).toBe(1);
+      expect(megabytes).toBeLessThan(MOST_MEGABYTES);
+    },
+    240_000,
+  );
+
+  it('as zstd is known by its frames before it is unpacked', () => {
+    // A frame without its size: a block of 100 bytes as they are, then one of 2^17 − 1 times the same byte, the last.
+    const block = (bytes: number, kind: number, last: number): number[] => {
+      const head = (bytes << 3) | (kind << 1) | last;
+      return [head & 0xff, (head >> 8) & 0xff, head >> 16];
+    };
+    const run = 2 ** 17 - 1;
+    const frame = [
+      0x28,
+      0xb5,
+      0x2f,
+      0xfd,
+      0,
+      0x58,
+      ...block(100, 0, 0),
+      ...new Array(100).fill(7),
+      ...block(run, 1, 1),
+      9,
+    ];
+    expect(mostUnpacked(Uint8Array.from(frame))).toBe(100 + run);
+    expect(mostUnpacked(Uint8Array.from([...frame, ...frame]))).toBe(2 * (100 + run));
+    expect(() => mostUnpacked(Uint8Array.from(frame.slice(0, 8)))).toThrow('cut');
+  });
+});
+
+describe('answers of servers', () => {
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    server = createServer((request, response) => {
+      if (request.url === '/moved') return response.writeHead(302, { location: '/short' }).end();
+      if (request.url === '/short') return response.end('{"a": 1}');
+      const spaces = Buffer.alloc(MEBIBYTE, 0x20);
+      const more = (): void => {
+        if (!response.destroyed) response.write(spaces, more);
+      };
+      more();
+      return undefined;
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  it('are read to a limit, and no further', async () => {
+    expect(await askServer(`${url}/short`, {}, 100)).toEqual({ ok: true, status: 200, text: '{"a": 1}' });
+    await expect(askServer(`${url}/endless`, {}, 10 * MEBIBYTE)).rejects.toThrow(TooLongAnswer);
+    await expect(askServer(`${url}/short`, {}, 7)).rejects.toThrow('more than the 7 bytes');
+  });
+
+  it('are those of the server that was asked: redirects are not followed', async () => {
+    await expect(askServer(`${url}/moved`, {}, 100)).rejects.toThrow();
+  });
+});
