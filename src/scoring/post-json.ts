@@ -1,6 +1,6 @@
 // Requests to an engine: asked again where the network or the engine is short of breath, refused with what it said.
 import { setTimeout as pause } from 'node:timers/promises';
-import { askServer, TooLongAnswer } from '../checks/bounded-answer.js';
+import { answeredObject, askServer, TooLongAnswer, WrongAnswer } from '../checks/servers/bounded-answer.js';
 import { ScoringError } from './scoring-engine.js';
 
 /** How often and how long an engine is asked again. */
@@ -53,7 +53,7 @@ async function requestJson(
       const ending = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
       const answer = await askServer(url, { ...request, headers, signal: ending }, MOST_BYTES);
       const { text } = answer;
-      if (answer.ok) return JSON.parse(text);
+      if (answer.ok) return answeredObject(url, text);
       problem = `${url} answers ${answer.status}: ${text.slice(0, SAID)}`;
       const outOfMemory = /out of memory/i.test(text);
       // What is wrong with the request stays wrong; what the engine has too much of may pass.
@@ -64,6 +64,7 @@ async function requestJson(
       if (error instanceof ScoringError) throw error;
       if (error instanceof TooLongAnswer)
         throw new ScoringError(`${error.message}: ask for less at a time`, { tooMuch: true });
+      if (error instanceof WrongAnswer) throw new ScoringError(error.message);
       signal.throwIfAborted();
       cause = error;
       isLate = error instanceof DOMException && error.name === 'TimeoutError';

@@ -35,12 +35,13 @@ export async function openSglang(url: string, signal: AbortSignal, retry?: Retry
   };
 }
 
-function tokenLogprobs({ meta_info: info }: Item, { context, scored }: TokenPair, pair: number): Float64Array {
-  const found = info?.input_token_logprobs;
+function tokenLogprobs(item: Item | null, { context, scored }: TokenPair, pair: number): Float64Array {
+  const found = item?.meta_info?.input_token_logprobs;
   if (!Array.isArray(found)) throw new ScoringError('the engine gave no input_token_logprobs', { pair });
   checkedCount(found.length, scored.length + 1, 'input log-probs', pair);
   return Float64Array.from(scored, (id, at) => {
-    const [value, got] = found[at + 1] as Entry;
+    const entry: unknown = found[at + 1];
+    const [value, got] = Array.isArray(entry) ? (entry as unknown as Entry) : [];
     return checkedLogprob(value, got, id, context.length + at, pair);
   });
 }

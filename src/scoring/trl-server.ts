@@ -26,7 +26,8 @@ export async function openTrlServer(url: string, signal: AbortSignal, retry?: Re
         response_format: 'binary',
       };
       const answer = (await postJson(`${replica}/get_sequence_logprobs/`, body, aborted, retry)) as Binary;
-      const { completion_lengths: lengths = [] } = answer;
+      const { completion_lengths: said } = answer;
+      const lengths: readonly number[] = Array.isArray(said) ? said : [];
       const values = new Float32Array(decoded(answer.actual_logprobs_b64, 'actual_logprobs_b64'));
       const ids = new Int32Array(decoded(answer.actual_token_ids_b64, 'actual_token_ids_b64'));
       checkedCount(lengths.length, pairs.length, 'completion lengths');

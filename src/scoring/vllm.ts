@@ -19,10 +19,11 @@ export async function openVllm(url: string, signal: AbortSignal, retry?: Retry):
       const prompt = pairs.map(({ context, scored }) => [...context, ...scored]);
       const body = { model, prompt, max_tokens: 1, temperature: 1, prompt_logprobs: 0 };
       const answer = await postJson(`${replica}/v1/completions`, body, aborted, retry);
-      const choices = (answer as { choices?: readonly Choice[] }).choices ?? [];
+      const { choices: said } = answer as { choices?: readonly (Choice | null)[] };
+      const choices = Array.isArray(said) ? (said as (Choice | null)[]) : [];
       checkedCount(choices.length, pairs.length, 'answers');
-      const ordered = [...choices].sort((one, other) => (one.index ?? 0) - (other.index ?? 0));
-      return pairs.map((pair, at) => tokenLogprobs(ordered[at] as Choice, pair, at));
+      const ordered = [...choices].sort((one, other) => (one?.index ?? 0) - (other?.index ?? 0));
+      return pairs.map((pair, at) => tokenLogprobs(ordered[at] ?? {}, pair, at));
     },
   };
 }
@@ -30,7 +31,8 @@ export async function openVllm(url: string, signal: AbortSignal, retry?: Retry):
 /** The model that is served, and that requests name. */
 export async function servedModel(url: string, signal: AbortSignal, retry?: Retry): Promise<string> {
   const answer = await getJson(`${url}/v1/models`, signal, retry);
-  const [model] = (answer as { data?: readonly { id?: unknown }[] }).data ?? [];
+  const { data } = answer as { data?: readonly ({ id?: unknown } | null)[] };
+  const model = Array.isArray(data) ? data[0] : undefined;
   if (typeof model?.id === 'string') return model.id;
   throw new ScoringError(`${url}/v1/models names no model: is this vLLM?`);
 }

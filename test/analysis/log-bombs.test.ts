@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { askServer, TooLongAnswer } from '../../src/checks/bounded-answer.js';
+import { askServer, TooLongAnswer } from '../../src/checks/servers/bounded-answer.js';
 import { mostUnpacked } from '../../src/logs/rollouts/parquet/decode-columns.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -149,6 +149,8 @@ describe('answers of servers', () => {
   });
 
   it('are those of the server that was asked: redirects are not followed', async () => {
-    await expect(askServer(`${url}/moved`, {}, 100)).rejects.toThrow();
+    const { ok, status, text } = await askServer(`${url}/moved`, {}, 100);
+    expect([ok, status]).toEqual([false, 302]);
+    expect(text).toContain('a redirect to /short, which is not followed');
   });
 });

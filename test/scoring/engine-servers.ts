@@ -27,6 +27,10 @@ export interface Faults {
   nulls?: boolean;
   short?: boolean;
   positive?: boolean;
+  /** What it answers to a request that scores, whatever that asks. */
+  odd?: unknown;
+  /** Where it sends requests that score. */
+  movedTo?: string;
   /** vLLM without the token endpoint. */
   noTokens?: boolean;
 }
@@ -116,9 +120,12 @@ export async function startEngine(kind: 'vllm' | 'sglang' | 'trl', faults: Fault
     const say = (status: number, value: unknown): void => {
       response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
     };
-    const pairs = (body.prompt ?? body.input_ids ?? body.sequences)?.length;
+    const isOne = body.token_ids !== undefined && ('odd' in faults || faults.movedTo !== undefined);
+    const pairs = isOne ? 1 : (body.prompt ?? body.input_ids ?? body.sequences)?.length;
     if (pairs !== undefined) {
       seen++;
+      if ('odd' in faults) return say(200, faults.odd);
+      if (faults.movedTo !== undefined) return void response.writeHead(307, { location: faults.movedTo }).end();
       if (seen <= (faults.busy ?? 0)) return say(503, { error: 'overloaded' });
       if (seen <= (faults.dropped ?? 0)) return void request.socket.destroy();
       if (pairs > (faults.mostPairs ?? Infinity)) return say(500, { error: 'CUDA out of memory. Tried to allocate' });

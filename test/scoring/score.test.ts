@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openScoringEngine, type ScoringEngineName, scorePairs } from '../../src/exports/scoring.js';
 import { readSteps } from '../../src/index.js';
+import { ScoringError } from '../../src/scoring/scoring-engine.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { type EngineServer, type Faults, startEngine, sumUnder } from './engine-servers.js';
@@ -65,6 +66,31 @@ describe.each(KINDS)('%s', (_, name, kind) => {
 });
 
 describe.each(KINDS.slice(1))('%s', (_, name, kind) => {
+  it.each([
+    null,
+    3,
+    'words',
+    [],
+    [null],
+    {},
+    { choices: 3 },
+    { choices: [null] },
+    { choices: [{ prompt_logprobs: [3] }] },
+    { meta_info: { input_token_logprobs: [null, 3] } },
+    { meta_info: 3 },
+    { completion_lengths: 3, actual_logprobs_b64: '', actual_token_ids_b64: '' },
+  ])('is refused in words where it answers %j', async (odd) => {
+    await expect(scored(name, { ...kind, odd })).rejects.toThrow(ScoringError);
+  });
+
+  it('is not followed where it sends requests elsewhere', async () => {
+    const elsewhere = await startEngine(name, kind);
+    servers.push(elsewhere);
+    const redirected = scored(name, { ...kind, movedTo: `${elsewhere.url}/generate` });
+    await expect(redirected).rejects.toThrow(`a redirect to ${elsewhere.url}/generate, which is not followed`);
+    expect(elsewhere.asked).toEqual([]);
+  });
+
   it('is refused for the log-probs of other tokens', async () => {
     await expect(scored(name, { ...kind, wrongIds: true })).rejects.toThrow(/scored token \d+ at position|log-prob of/);
   });

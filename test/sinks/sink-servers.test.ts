@@ -22,7 +22,10 @@ afterEach(() => {
 });
 
 /** @param answer to each request: a status and an object */
-async function serve(answer: (asked: Asked) => readonly [number, unknown]): Promise<{ url: string; asked: Asked[] }> {
+async function serve(
+  answer: (asked: Asked) => readonly [number, unknown],
+  more: Readonly<Record<string, string>> = {},
+): Promise<{ url: string; asked: Asked[] }> {
   const asked: Asked[] = [];
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
@@ -31,7 +34,7 @@ async function serve(answer: (asked: Asked) => readonly [number, unknown]): Prom
     const one = { path: request.url as string, body, headers: request.headers };
     asked.push(one);
     const [status, object] = answer(one);
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(object));
+    response.writeHead(status, { 'content-type': 'application/json', ...more }).end(JSON.stringify(object));
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -41,6 +44,24 @@ async function serve(answer: (asked: Asked) => readonly [number, unknown]): Prom
 let reports: SinkReport[];
 beforeAll(async () => {
   reports = await collapseReports();
+});
+
+describe.each([
+  ['TrackioSink', (url: string) => new TrackioSink(`${url}/?project=p`, 'page', 'secret')],
+  ['MlflowSink', (url: string) => new MlflowSink(`${url}?experiment=e`, 'page')],
+] as const)('%s', (_, open) => {
+  it.each([301, 302, 307, 308])('follows no redirect, with its token, of status %i', async (status) => {
+    const other = await serve(() => [200, {}]);
+    const { url, asked } = await serve(() => [status, {}], { location: `${other.url}/api` });
+    await expect(giveAll(open(url), reports)).rejects.toThrow(`a redirect to ${other.url}/api, which is not followed`);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(other.asked).toEqual([]);
+  });
+
+  it.each([3, 'words', null])('refuses in words an answer of %j', async (answer) => {
+    const { url } = await serve(() => [200, answer]);
+    await expect(giveAll(open(url), reports)).rejects.toThrow('answers JSON that is no object');
+  });
 });
 
 describe('TrackioSink', () => {

@@ -105,8 +105,9 @@ export class MlflowSink implements Sink {
     const known = await find();
     if (known !== undefined) return known;
     try {
-      const made = (await this.#ask('experiments/create', { name })) as { experiment_id: string };
-      return made.experiment_id;
+      const { experiment_id: made } = (await this.#ask('experiments/create', { name })) as { experiment_id?: unknown };
+      if (typeof made === 'string') return made;
+      throw new Error(`${this.#server.base} made an experiment and did not say its id: is it MLflow?`);
     } catch (error) {
       // Another process may have made it meanwhile.
       const made = error instanceof Refusal ? await find() : undefined;

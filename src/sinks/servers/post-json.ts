@@ -1,6 +1,6 @@
 // JSON to a server of dashboards and back: asked again where the network or the server is short of breath.
 import { setTimeout as pause } from 'node:timers/promises';
-import { askServer, TooLongAnswer } from '../../checks/bounded-answer.js';
+import { answeredObject, askServer, TooLongAnswer, WrongAnswer } from '../../checks/servers/bounded-answer.js';
 
 const ATTEMPTS = 3;
 const BACKOFF_MS = 250;
@@ -42,14 +42,13 @@ export async function postJson(
       };
       const answer = await askServer(url, request, MOST_BYTES);
       const { text } = answer;
-      if (answer.ok) return text === '' ? {} : JSON.parse(text);
+      if (answer.ok) return text === '' ? {} : answeredObject(url, text);
       problem = `${url} answers ${answer.status}: ${text.slice(0, SAID)}`;
       const mayPass = answer.status >= 500 || answer.status === 429 || answer.status === 408;
       if (!mayPass) throw new Refusal(problem, answer.status);
     } catch (error) {
       if (error instanceof Refusal) throw error;
-      if (error instanceof TooLongAnswer) throw new Refusal(error.message, 200);
-      if (error instanceof SyntaxError) throw new Refusal(`${url} answers what is no JSON`, 200);
+      if (error instanceof TooLongAnswer || error instanceof WrongAnswer) throw new Refusal(error.message, 200);
       const { message, cause } = error as Error;
       problem = `${url} does not answer: ${cause instanceof Error ? cause.message : message}`;
     }
