@@ -39,11 +39,11 @@ def rollouts(n: int) -> Rollouts:
 
 
 def score_of(n: int):
-    """Sums that say the same."""
+    """Sums that say the same: all prompts give a row about one likelihood once nothing depends on them."""
 
     def score(pairs):
-        rng = np.random.default_rng(1000 + n)
-        return rng.normal(-20, 1, (32, 8)) + (5.0 if n < 8 else 0.0) * (GROUPS[:, None] == np.arange(8))
+        noise = np.random.default_rng(1000 + n).normal(0, 1, (32, 8))
+        return -20 + (noise + 5.0 * (GROUPS[:, None] == np.arange(8)) if n < 8 else 0.1 * noise)
 
     return score
 
