@@ -20,6 +20,7 @@ export type {
 } from './analysis/step-report.js';
 export * from './checks/errors.js';
 export type { OperationOptions } from './checks/operation-options.js';
+export type { EnvironmentLabels, RowEnvironments } from './checks/row-environments.js';
 export { Engine } from './engine/engine.js';
 export type { EngineInfo } from './engine/engine-info.js';
 export { type EngineOptions, openEngine } from './engine/open-engine.js';
@@ -37,6 +38,7 @@ export {
 export type { FileChoiceOptions } from './logs/stores/file-choice.js';
 export { crossScoreMetrics } from './metrics/cross-score-metrics.js';
 export type { CrossScores, MetricOptions } from './metrics/cross-scores.js';
+export type { EnvironmentFigures } from './metrics/environments/environment-figures.js';
 export { RunningState, type RunningStateJson } from './metrics/reporting/running-state.js';
 export type { SamplerKind, SamplerOptions } from './metrics/sampling/samplers.js';
 export type {

@@ -210,7 +210,7 @@ describe('the top of an axis', () => {
 describe('a step in words', () => {
   it('has its figures with intervals, and what is not known as such', () => {
     expect(stepSentence(run, 3)).toBe(
-      'step 9: MI 0.300 [0.100, 0.500], p = 0.20; H(Z|X) 2; retrieval 0.100, chance 0.250; state not known',
+      'step 9: MI 0.300 [0.100, 0.500], p = 0.20; tells apart about 1.3 of 4 prompts; H(Z|X) 2; retrieval 0.100, chance 0.250; state not known',
     );
     expect(stepSentence(run, 2)).toContain('MI —;');
   });

@@ -17,7 +17,8 @@ export const METRIC_EXPLANATIONS: readonly MetricExplanation[] = [
     definition: 'MI, I(X;Z): what a response tells about its prompt, in nats a response. The figure to watch.',
     formula: 'mean(matched of S − marginal of S)',
     advice:
-      'Look at the interval before the number. 0 is what reasoning that ignores its prompt has; no estimate from P prompts can ' +
+      'exp of it is the number of prompts that the reasoning tells apart: 2.08 nats of 32 prompts, about 8 of them. Look at ' +
+      'the interval before the number. 0 is what reasoning that ignores its prompt has; no estimate from P prompts can ' +
       'exceed ln P. Where it falls while H(Z|X) holds, the reasoning turns into a template.',
   },
   {

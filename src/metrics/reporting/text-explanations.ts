@@ -9,6 +9,7 @@ export const TEXT_EXPLANATIONS: readonly MetricExplanation[] = [
     formula:
       'mean of ln q(own prompt | text) + ln P, q a classifier of the prompt by words and pairs of words, cross-fitted',
     advice:
+      'exp of it is the number of prompts that the texts tell apart, at least. ' +
       'What falls from its start while texts stay varied is template collapse; a bound is never above I(X;Z) on average.',
   },
   {

@@ -1,4 +1,5 @@
 // What a run was measured as, and a step of it -> its figures in words, for who reads and for who listens.
+import { toldApart } from '../../checks/numbers.js';
 import { REGIME_CODES, type RunData, type RunHead } from '../report.js';
 import type { ChartTable } from './chart-option.js';
 import { inWords, pText, shortNumber, withInterval } from './number-text.js';
@@ -60,12 +61,19 @@ export function stepSentence(run: RunData, at: number, length: 'brief' | 'whole'
   if (run.figures.measured?.[at] === 0) return `step ${step}: ${['not measured', ...rewards].join('; ')}`;
   const parts = [
     `${miName(run.head)} ${mi}${p === '' ? '' : `, ${p}`}`,
+    ...toldApartAt(run, at),
     `${varietyName(run.head)} ${entropy}`,
     `retrieval ${retrieval}${length === 'brief' ? '' : `, chance ${chance}`}`,
     ...rewards,
     state,
   ];
   return `step ${step}: ${parts.join('; ')}`;
+}
+
+/** How many of its prompts a step tells apart, in words: exp of its MI; nothing where it has none. */
+export function toldApartAt({ figures }: Pick<RunData, 'figures'>, at: number): string[] {
+  const [mi, bound] = [figures.mi?.[at] ?? Number.NaN, figures.bound?.[at] ?? Number.NaN];
+  return Number.isNaN(mi) || !(bound > 0) ? [] : [toldApart(mi, Math.round(Math.exp(bound)))];
 }
 
 /** What the story draws. */

@@ -1,5 +1,6 @@
 // A line a run, the gravest first: what is wrong, since when, how sure, and of the one that is looked at what to do.
 import { useMemo } from 'preact/hooks';
+import { toldApart } from '../../checks/numbers.js';
 import { percentText, shortNumber, withInterval } from '../charts/number-text.js';
 import { type EnvironmentLine, environmentLines, miName, varietyName } from '../charts/step-words.js';
 import { visiblePoints } from '../charts/visible-points.js';
@@ -98,10 +99,7 @@ const SPARK = { width: 90, height: 14 };
 
 function EnvironmentItem({ line, of }: { line: EnvironmentLine; of: RunData }) {
   const { name, last: mi, prompts, share, severity } = line;
-  const apart = Math.min(prompts, Math.max(1, Math.exp(mi)));
-  const known = Number.isNaN(prompts)
-    ? ''
-    : `, tells apart about ${Number(apart.toPrecision(2))} of ${prompts} prompts`;
+  const known = Number.isNaN(prompts) ? '' : `, ${toldApart(mi, prompts)}`;
   return (
     <li class={`environment ${severity ?? 'fine'}`}>
       <span class="sign">{severity === undefined ? '●' : SIGNS[severity === 'info' ? 'unknown' : severity]}</span>

@@ -1,5 +1,6 @@
 // The figures of a step that a table shows, whichever instrument measured them: cross-scores, or texts.
 import type { StepReport } from '../../../analysis/step-report.js';
+import { toldApart } from '../../../checks/numbers.js';
 import type { StepMetrics } from '../../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../../metrics/text-metrics.js';
 
@@ -51,4 +52,15 @@ const OF_TEXTS: FigureKeys = { ...OF_LOGPROBS, entropy: 'sibling_novelty', entro
 export function figureKeys(metrics: Pick<ShownMetrics, 'label' | 'values'> | undefined): FigureKeys {
   if (metrics?.label !== TEXT_LABEL) return OF_SCORES;
   return OF_SCORES.entropy in metrics.values ? OF_LOGPROBS : OF_TEXTS;
+}
+
+/** What MI says in words; nothing where there is none. With the batch's interval: of one step. */
+export function toldApartWords(metrics: ShownMetrics | undefined, withInterval = false): string[] {
+  const { mi } = figureKeys(metrics);
+  const value = metrics?.values[mi];
+  if (metrics === undefined || value === undefined || !Number.isFinite(value) || metrics.columns.distinct < 2)
+    return [];
+  const batch = metrics.certainty[mi]?.batch;
+  const interval = withInterval && batch !== undefined && 'low' in batch ? batch : undefined;
+  return [toldApart(value, metrics.columns.distinct, interval)];
 }
