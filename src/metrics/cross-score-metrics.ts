@@ -4,7 +4,8 @@ import type { RowEnvironments } from '../checks/row-environments.js';
 import type { Engine } from '../engine/engine.js';
 import type { CrossScores, MetricOptions } from './cross-scores.js';
 import { loggedEnvironments } from './environments/environment-figures.js';
-import { chainRule, type MeasuredWhole, scoreEnvironments } from './environments/score-environments.js';
+import { blocksNote } from './environments/prompt-blocks.js';
+import { chainRule, environmentsOf, type MeasuredWhole, scoreEnvironments } from './environments/score-environments.js';
 import { equalColumns, mergedSignatures } from './figures/equal-columns.js';
 import { type CheckedScores, checkMetricArguments, checkScores } from './metric-arguments.js';
 import { metricsReporter } from './reporting/metrics-reporter.js';
@@ -58,9 +59,12 @@ export async function metricsOfScores(
 type MixedScores = CheckedScores & { readonly environments: RowEnvironments };
 
 /** Whether environments are told apart; what a sampler draws is weighed otherwise, and is left as it is. */
-function isMixed(scores: CheckedScores, { profile, sampler }: MetricOptions): scores is MixedScores {
-  if (scores.environments === undefined || profile === 'ragen') return false;
-  return sampler === undefined || samplerOptions(sampler).kind === 'first_turn';
+function isMixed(scores: CheckedScores, options: MetricOptions): scores is MixedScores {
+  return scores.environments !== undefined && isWhole(options);
+}
+
+function isWhole({ profile, sampler }: MetricOptions): boolean {
+  return profile !== 'ragen' && (sampler === undefined || samplerOptions(sampler).kind === 'first_turn');
 }
 
 async function measureMixed(engine: Engine, scores: MixedScores, options: MetricOptions): Promise<StepMetrics> {
@@ -145,14 +149,18 @@ async function measureScores(engine: Engine, scores: CheckedScores, options: Met
   const drawn = await scored(rowsOnce, promptsOnce, retrieval);
   const prompts = promptsOnce.columns.map((column) => columns.order[column] as number);
   const isChained = environments !== undefined && environments.names.length > 1 && profile === 'strict';
-  const chained = isChained ? await chainRule(engine, measured, selection, columns, environments, signal) : {};
+  const chained = isChained
+    ? await chainRule(engine, measured, environmentsOf(environments, selection, columns), signal)
+    : {};
   const scoredSample = { measured, retrieval, drawn, prompts };
   const metrics = await report.everything(engine, scoredSample, selection, leftOut, notes, chained);
   const signatures = columns.signatures.slice();
   selection.columns.forEach((column, at) => {
     signatures[column] = selection.signatures[at] as number;
   });
-  return { metrics, signatures };
+  const isUnnamed = environments === undefined && !isPart && isWhole(options);
+  const note = isUnnamed ? await blocksNote(engine, drawn, metrics, signal) : undefined;
+  return { metrics: note === undefined ? metrics : { ...metrics, notes: [...metrics.notes, note] }, signatures };
 }
 
 function equalNote(equal: readonly number[]): string {

@@ -101,9 +101,23 @@ export async function sampledMetrics(
     values,
     absent,
     certainty,
-    notes: [`estimated from ${cost.pairs} of ${cost.allPairs} (row, prompt) pairs`, ...notes],
+    notes: [
+      `estimated from ${cost.pairs} of ${cost.allPairs} (row, prompt) pairs`,
+      ...notes,
+      ...environmentsNote(labels, cost),
+    ],
     rows,
     columns: { total: plan.layout.signatures.length, distinct: plan.layout.distinct },
     logged,
   };
+}
+
+/** Few of a plan's pairs are of one environment: too few for figures of its own. */
+function environmentsNote({ environments }: OpenLabels, { pairs, allPairs }: ScorePlan['cost']): string[] {
+  const count = environments?.names.length ?? 0;
+  if (count < 2) return [];
+  return [
+    `the ${count} environments have no figures of their own from cross-scores, and are not judged by them: that takes all ` +
+      `(row, prompt) pairs, and ${pairs} of ${allPairs} are scored; without \`negatives\` (None in Python) all are`,
+  ];
 }

@@ -225,6 +225,29 @@ describe('wanted pairs', () => {
     expect(report.metrics['collapse_first_turn_sample/scored_pairs']).toBe(32 * 4);
   });
 
+  it('of few negatives are too few for figures of environments, which a note says', async () => {
+    const small = smallStep(14, { prompts: 8, responses: 4 });
+    const notesOf = async (options: MonitorOptions, environments: string[]) => {
+      const { labels } = small;
+      const step = open({ ...small, labels: { ...labels, environments } }, options);
+      for (const { prompt, rows } of step.pairs().byPrompt) {
+        const sums = await sumsOf(small, prompt);
+        await step.score(
+          prompt,
+          Array.from(rows, (row) => sums[row] as number),
+        );
+      }
+      return (await step.finish()).notes.filter((note) => note.includes('environments have no figures'));
+    };
+    const names = Array.from(small.labels.groups as ArrayLike<number>, (group) => `env-${group % 20}`);
+    const [said, ...others] = await notesOf({ negatives: 3 }, names);
+    expect(said).toMatch(/^the 2 environments have no figures .* 128 of 256 are scored; without `negatives`/);
+    expect(others).toEqual([]);
+    expect(await notesOf({}, names)).toEqual([]);
+    expect(await notesOf({ negatives: 7 }, names)).toEqual([]);
+    expect(await notesOf({ negatives: 3 }, names.fill('one'))).toEqual([]);
+  });
+
   it('of few negatives have every row under its own prompt, which is what grounding needs', async () => {
     const small = smallStep(14, { prompts: 8, responses: 4 });
     // Two prompts are the same: one of them is scored for both. A row has no reasoning, another a NaN.

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { float16Value } from '../../src/engine/tensor/float16-array.js';
 import { diverging, viridis } from '../../src/report/charts/colour-scales.js';
 import { heatMapBox, heatMapOption, heatMapTable, stillsOption } from '../../src/report/charts/prompts/heat-map.js';
-import { cellsOf, float16, matrixAt, stillsOf } from '../../src/report/charts/prompts/matrix-cells.js';
+import { cellsOf, matrixAt, stillsOf } from '../../src/report/charts/prompts/matrix-cells.js';
 import { LIGHT } from '../../src/report/charts/theme.js';
 import { svgOf } from '../../src/report/figures/echarts.js';
 import type { Matrix } from '../../src/report/report.js';
@@ -76,7 +77,7 @@ describe('float16', () => {
       [0xfc00, Number.NEGATIVE_INFINITY],
       [0x7e00, Number.NaN],
     ];
-    for (const [bits, value] of known) expect(float16(bits)).toBe(value);
+    for (const [bits, value] of known) expect(float16Value(bits)).toBe(value);
   });
 });
 

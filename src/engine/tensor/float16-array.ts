@@ -42,3 +42,12 @@ export function float16Bits(value: number): number {
   const units = below + Number(rest > 0.5 || (rest === 0.5 && below % 2 === 1));
   return sign | (((exponent + 14) << 10) + units);
 }
+
+/** The bits of an IEEE half -> its value. */
+export function float16Value(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
+}

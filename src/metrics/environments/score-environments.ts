@@ -30,24 +30,20 @@ export type ChainRule = Readonly<Record<(typeof WITHIN_KEYS)[number], number>>;
 /**
  * The chain rule I(X;Z) = I(E;Z) + I(X;Z|E), both parts computed: means over rows of S_own − logsumexp over the columns of
  * the row's environment + ln of their number, and of the rest.
- * @param selection what `measured` was measured on
+ * @param environments of the rows and of the columns of `measured`; a column that is of none has −1
  */
 export async function chainRule(
   engine: Engine,
   measured: ScoredStep,
-  selection: RowSelection,
-  columns: Columns,
-  environments: RowEnvironments,
+  { names, ofRow, ofColumn }: RowEnvironments & { readonly ofColumn: Int32Array },
   signal: AbortSignal | undefined,
 ): Promise<ChainRule> {
-  const ofColumn = environmentOfColumns(columns, environments);
-  const ofRow = Int32Array.from(selection.rows, (row) => environments.ofRow[row] as number);
   const within = new NeumaierSum();
   const between = new NeumaierSum();
   const { matchedSeq, marginalSeq } = measured.stats;
-  for (const [environment, rows] of rowsByEnvironment({ names: environments.names, ofRow }).entries()) {
+  for (const [environment, rows] of rowsByEnvironment({ names, ofRow }).entries()) {
     if (rows.length === 0) continue;
-    const kept = indicesOf(selection.columns, (column) => ofColumn[column] === environment);
+    const kept = indicesOf(ofColumn, (of) => of === environment);
     const marginals = await marginalsAmong(engine, measured, rows, kept, signal);
     for (const [at, row] of rows.entries()) {
       const own = matchedSeq[row] as number;
@@ -57,6 +53,20 @@ export async function chainRule(
     }
   }
   return { mi_within: within.total / ofRow.length, mi_between: between.total / ofRow.length };
+}
+
+/** The environments of a step as those of the rows and columns of what was measured of it. */
+export function environmentsOf(
+  { names, ofRow }: RowEnvironments,
+  selection: RowSelection,
+  columns: Columns,
+): RowEnvironments & { readonly ofColumn: Int32Array } {
+  const all = environmentOfColumns(columns, { names, ofRow });
+  return {
+    names,
+    ofRow: Int32Array.from(selection.rows, (row) => ofRow[row] as number),
+    ofColumn: Int32Array.from(selection.columns, (column) => all[column] as number),
+  };
 }
 
 /** logsumexp − ln of their number over some of the columns, of some rows; undefined for one, the rows' own. */

@@ -1,4 +1,5 @@
 // A matrix of prompts -> its cells in an order that shows a collapse, and which matrices of a run tell its story.
+import { float16Value } from '../../../engine/tensor/float16-array.js';
 import type { Matrix, RunData } from '../../report.js';
 
 export type CellKind = 'posterior' | 'nats';
@@ -31,19 +32,10 @@ export function cellsOf(matrix: Matrix, start: Matrix, kind: CellKind): Cells {
     for (const [column, other] of order.entries()) {
       const at = from * size + other;
       values[row * size + column] =
-        kind === 'posterior' ? (matrix.posterior[at] as number) / 255 : float16(matrix.nats[at] as number);
+        kind === 'posterior' ? (matrix.posterior[at] as number) / 255 : float16Value(matrix.nats[at] as number);
     }
   }
   return { size, ids: order.map((at) => matrix.ids[at] as string), values };
-}
-
-/** The bits of an IEEE half -> its value. */
-export function float16(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 31;
-  const fraction = bits & 1023;
-  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
-  return sign * (exponent ? 2 ** (exponent - 15) * (1 + fraction / 1024) : 2 ** -14 * (fraction / 1024));
 }
 
 export interface Still {

@@ -1,5 +1,5 @@
 // How specific a token is to its prompt -> one of a few shades, in words and numbers.
-import { float16 } from '../../charts/prompts/matrix-cells.js';
+import { float16Value } from '../../../engine/tensor/float16-array.js';
 import type { RunData, ShownText, StepTexts } from '../../report.js';
 
 /** From what fits other prompts better to what only its own prompt explains. */
@@ -44,7 +44,7 @@ export function piecesOf({ reasoning, places, nats }: ShownText): Piece[] {
   for (const [token, bits] of nats.entries()) {
     const between = upTo(places[2 * token] as number);
     if (between !== '') pieces.push({ text: between, nats: undefined });
-    pieces.push({ text: upTo(places[2 * token + 1] as number), nats: float16(bits) });
+    pieces.push({ text: upTo(places[2 * token + 1] as number), nats: float16Value(bits) });
   }
   pieces.push({ text: reasoning.slice(unit).trimEnd(), nats: undefined });
   // What stands before the first word and behind the last one is room.
