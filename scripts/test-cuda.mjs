@@ -7,7 +7,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { check, root, skip, start, versionOf } from './stage.mjs';
 
 /** Kernels through which every byte of a tensor goes. */
@@ -120,7 +120,7 @@ function instructionsPerElement(cuobjdump, object, comparisons) {
       to: branch ? Number.parseInt(branch[1], 16) : null,
       falls: branch === null || conditional,
       exponential: /\bMUFU\.EX2\b/.test(text) ? 1 : 0,
-      load: /\bLDG\.E\.\S*128/.test(text) ? 1 : 0,
+      load: /\bLDG(STS)?\.E\.\S*128/.test(text) ? 1 : 0,
       comparison: /\b(HSET2|FSET)\./.test(text) ? 1 : 0,
     };
   });
@@ -187,7 +187,10 @@ check(hot >= 30 * wanted.length, `the compiler reported on ${hot} hot kernels on
 check(spilling.length === 0, `registers are spilled in ${spilling.join('; ')}`);
 check(crowded.length === 0, `shared memory holds fewer blocks than registers do: ${crowded.join('; ')}`);
 
-const cuobjdump = ['cuobjdump', '/usr/local/cuda/bin/cuobjdump'].find((name) => versionOf(name) !== null);
+// Beside nvcc first: that of PyPI's packages is on no PATH.
+const cuobjdump = [join(dirname(nvcc), 'cuobjdump'), 'cuobjdump', '/usr/local/cuda/bin/cuobjdump'].find(
+  (name) => versionOf(name) !== null,
+);
 if (cuobjdump === undefined) skip('counting instructions (there is no cuobjdump)');
 for (const { architecture, object } of compiled) {
   if (cuobjdump === undefined || !object.includes('logit_rows.')) continue;

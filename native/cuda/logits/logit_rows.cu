@@ -1,9 +1,9 @@
 // One row of logits -> its statistics in one pass, bound by memory: an H200 has time for 13.8 instructions an element
-// of bfloat16. The hot loop has 8.3 on sm_90 (8.6 on sm_80 and sm_89, 8.8 on sm_100), loads included, and 10.2 (13.8,
-// 10.6) where a chunk is ranked; scripts/test-cuda.mjs counts them.
+// of bfloat16. The hot loop has 8.9 on sm_90 (9.1 on sm_80, 9.2 on sm_89, 9.0 on sm_100), copies included, and 10.8
+// (14.4, 14.4, 10.9) where a chunk is ranked; scripts/test-cuda.mjs counts them.
 //
-// The next chunk is loaded into registers that have been unpacked: 64 a thread instead of 80, so four blocks a
-// multiprocessor instead of three. The packed maximum of a chunk comes first, so that the reference rises at most once
+// The next chunk is copied to shared memory while the present one is used, so that 64 registers a thread suffice for
+// four blocks a multiprocessor. The packed maximum of a chunk comes first, so that the reference rises at most once
 // a chunk; the argmax is found in the chunk in which the maximum rose, at the end of the row.
 #include "logit_rows.h"
 
@@ -40,11 +40,11 @@ __device__ __forceinline__ uint32_t lowestPair(double temperature) {
   return (bitsOfFloat(lowestFinite(temperature)) >> 16) * 0x10001u;
 }
 
-// The terms of a chunk. `taken(j)`: its vector j is no longer needed. In bfloat16, -inf is replaced two elements at a
-// time before unpacking, which saves 16 instructions of 32.
-template <class T, bool kBased, class C, class Taken>
+// The terms of a chunk. In bfloat16, -inf is replaced two elements at a time before unpacking, which saves 16
+// instructions of 32.
+template <class T, bool kBased, class C>
 __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<C>& sums, const Scale<C>& scale,
-                                         uint32_t lowest, Taken taken) {
+                                         uint32_t lowest) {
   constexpr bool kFinite = std::is_same_v<T, BFloat16> && !kBased;
   C s[kChunkVectors], t[kChunkVectors];
   COLLAPSAR_UNROLLED
@@ -56,7 +56,6 @@ __device__ __forceinline__ void addTerms(const Vector (&v)[kChunkVectors], Sums<
     }
     C x[Element<T>::kPerVector];
     unpack<T>(kept, x);
-    taken(j);
     sumTerms<kBased, true, kFinite>(x, sums, scale, s[j], t[j]);
   }
   addChunk<true>(sums, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
@@ -69,51 +68,49 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int number, int 
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   using Warp = ThreadGroup<kWarpLanes>;
-  // Two loads one after the other, behind the first columns' but in float64, which waits for arithmetic and has no
-  // registers to spare.
-  const auto loadTarget = [&] { return job.targets != nullptr ? row[job.targets[number]] : T{0}; };
-  T targetElement;
-  if constexpr (sizeof(T) == 8) targetElement = loadTarget();
-  const Scale<C> scale = scaleOf<C>(job.temperature);
-  const uint32_t lowest = lowestPair(job.temperature);
   const RowVectors<T> columns(row, begin, end);
   const int lane = Group::lane();
-  Vector v[kChunkVectors];
-  if constexpr (sizeof(T) < 8) {
-    columns.template load<kLanes, false>(0, lane, v);
-    targetElement = loadTarget();
-  }
-  const C target = floatOf(targetElement);
-  const bool writes = Warp::lane() == 0;
-  if (writes) piece.target = static_cast<double>(target);
-  const C leastRanked = job.ranked ? target : infinity<C>();
-
-  Sums<C> sums = noSums<C>();
   // Seldom changed, and registers are short: each thread has a place of its own in shared memory.
-  struct ThreadSlot {
+  struct alignas(sizeof(Vector)) ThreadSlot {
     C best;
     int above, equal, chunk;
   };
-  __shared__ ThreadSlot slots[kBlockThreads];
-  ThreadSlot& slot = slots[threadIdx.x];
+  __shared__ struct {
+    Vector ahead[kNextChunkVectors];
+    ThreadSlot slots[kBlockThreads];
+  } ofBlock;  // together, so that one register is the address of both
+  const NextChunk next(ofBlock.ahead);
+  columns.template start<kLanes>(0, lane, next);
+  // Two loads one after the other, behind the first columns'.
+  const T targetElement = job.targets != nullptr ? row[job.targets[number]] : T{0};
+  const Scale<C> scale = scaleOf<C>(job.temperature);
+  const uint32_t lowest = lowestPair(job.temperature);
+  const bool writes = Warp::lane() == 0;
+  if (writes) piece.target = static_cast<double>(floatOf(targetElement));
+  Sums<C> sums = noSums<C>();
+  ThreadSlot& slot = ofBlock.slots[threadIdx.x];
   slot = {-infinity<C>(), 0, 0, -1};
 
   const int chunks = columns.template chunks<kLanes>();
   const int endWholeChunks = columns.endWhole() / (kLanes * kChunkVectors);
   const Vector* following = reinterpret_cast<const Vector*>(row + (begin - columns.shift)) + lane;
-  if constexpr (sizeof(T) == 8) columns.template load<kLanes, false>(0, lane, v);
   COLLAPSAR_ROLLED
   for (int chunk = 0; chunk < chunks; chunk++) {
     following += kLanes * kChunkVectors;
-    const bool isWholeNext = chunk + 1 < endWholeChunks;
-    const auto loadNext = [&](int j) { loadIf<false>(isWholeNext, following + j * kLanes, v[j]); };
+    Vector v[kChunkVectors];
+    next.take(v);
+    if (chunk + 1 < endWholeChunks) {
+      next.template start<kLanes>(following);
+    } else if (chunk + 1 < chunks) {
+      columns.template start<kLanes>(chunk + 1, lane, next);
+    }
 
     const C largest = largestOf<T>(v);
     if (isBetter(largest, slot.best)) {
       slot.best = largest;
       slot.chunk = chunk;
     }
-    if (!(largest < leastRanked)) {
+    if (job.ranked && !(largest < floatOf(targetElement))) {
       int above = 0, equal = 0;
       countRanks(v, targetElement, above, equal);
       slot.above += above;
@@ -121,16 +118,11 @@ __device__ void addPiece(const LogitRowsJob& job, const T* row, int number, int 
     }
     if (isNear(sums, largest, scale)) {
       rescaleNear(sums, largest, scale);
-      addTerms<T, false>(v, sums, scale, lowest, loadNext);
-    } else {
-      if (largest < infinity<C>()) {  // after NaN or +inf the row's sums mean nothing
-        rescale(sums, largest, launder(scale));
-        addTerms<T, true>(v, sums, scale, lowest, [](int) {});
-      }
-      COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) loadNext(j);
+      addTerms<T, false>(v, sums, scale, lowest);
+    } else if (largest < infinity<C>()) {  // after NaN or +inf the row's sums mean nothing
+      rescale(sums, largest, launder(scale));
+      addTerms<T, true>(v, sums, scale, lowest);
     }
-    if (!isWholeNext && chunk + 1 < chunks) columns.template load<kLanes, false>(chunk + 1, lane, v);
   }
 
   const C best = slot.best, groupBest = Group::allReduce(best, BetterOf<C>{});
@@ -212,10 +204,19 @@ __device__ __forceinline__ Unit unitOf(const LogitRowsJob& job, int number) {
   return unit;
 }
 
+// For compute capability 10.0 the compiler needs more registers not to spill.
+template <class T>
+constexpr int residentLogitBlocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+  return sizeof(T) == 8 ? 2 : 3;
+#else
+  return logitBlocksPerMultiprocessor(sizeof(T));
+#endif
+}
+
 // One group a unit: a whole row, or a piece of one.
 template <class T, int kLanes>
-__global__ void __launch_bounds__(kBlockThreads, logitBlocksPerMultiprocessor(sizeof(T)))
-    logitRows(const LogitRowsJob job) {
+__global__ void __launch_bounds__(kBlockThreads, residentLogitBlocks<T>()) logitRows(const LogitRowsJob job) {
   using Group = ThreadGroup<kLanes>;
   const int number = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
   constexpr int kWarps = ThreadGroup<kWarpLanes>::kGroups;

@@ -43,7 +43,7 @@ struct LogitRowsJob {
 
 // Rows up to so many bytes are a warp's.
 constexpr int64_t kWarpRowBytes = 8192;
-// 64 registers a thread are enough, but for float64.
+// 64 registers a thread are enough, but for float64; rows are cut as if they were on every GPU.
 constexpr int logitBlocksPerMultiprocessor(int64_t elementBytes) { return elementBytes == 8 ? 3 : 4; }
 
 // Groups that the device holds at once.

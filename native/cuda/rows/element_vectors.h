@@ -144,15 +144,22 @@ COLLAPSAR_BOTH typename Element<T>::Compute largestOf(const Vector (&v)[kVectors
     const C low = floatOf(T{static_cast<uint16_t>(largest)}), high = floatOf(T{static_cast<uint16_t>(largest >> 16)});
     return maxOrNan(low, high);
   } else {
-    C largest = -infinity<C>();
+    // By vectors, which do not wait for each other.
+    C largest[kVectors];
     COLLAPSAR_UNROLLED
     for (int i = 0; i < kVectors; i++) {
       C x[Element<T>::kPerVector];
       unpack<T>(v[i], x);
+      largest[i] = x[0];
       COLLAPSAR_UNROLLED
-      for (int e = 0; e < Element<T>::kPerVector; e++) largest = maxOrNan(largest, x[e]);
+      for (int e = 1; e < Element<T>::kPerVector; e++) largest[i] = maxOrNan(largest[i], x[e]);
     }
-    return largest;
+    COLLAPSAR_UNROLLED
+    for (int step = 1; step < kVectors; step *= 2) {
+      COLLAPSAR_UNROLLED
+      for (int i = 0; i + step < kVectors; i += 2 * step) largest[i] = maxOrNan(largest[i], largest[i + step]);
+    }
+    return largest[0];
   }
 }
 

@@ -25,6 +25,23 @@ __device__ __forceinline__ Vector loadVector(const Vector* from) {
 #endif
 }
 
+// Copies to shared memory while the thread goes on: what is on its way takes no registers. Not kept in the first level.
+__device__ __forceinline__ void startCopy(Vector* to, const Vector* from) {
+#if defined(__CUDA_ARCH__)
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(address), "l"(from) : "memory");
+#else
+  *to = *from;
+#endif
+}
+
+// What this thread has started to copy is there, for itself.
+__device__ __forceinline__ void awaitCopies() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
+}
+
 // Into v, which stays as it is if there is nothing to load. A predicate alone: behind a branch of its own each load has
 // its address computed anew, or the compiler makes copies of all that may be loaded.
 template <bool kKept>

@@ -1,13 +1,36 @@
 // A row's columns [begin, end) as 16-byte vectors of memory. Of the two at the ends only the row's elements are read;
 // -inf stands for the others. A group of kLanes threads takes kChunkVectors vectors a lane at a time; the next chunk is
-// loaded before the present one is used: 64 bytes a thread in flight.
+// on its way while the present one is used: 64 bytes a thread in flight.
 #pragma once
 
+#include "cuda/kernel_launch.h"
 #include "vector_loads.cuh"
 
 namespace collapsar::cuda {
 
 constexpr int kChunkVectors = 4;
+
+// Where the next chunk of a thread comes to lie: vectors of a block's threads side by side, in shared memory.
+struct NextChunk {
+  Vector* first;
+
+  __device__ explicit NextChunk(Vector* ofBlock) : first(ofBlock + threadIdx.x) {}
+  __device__ Vector& operator[](int j) const { return first[j * kBlockThreads]; }
+
+  __device__ __forceinline__ void take(Vector (&v)[kChunkVectors]) const {
+    awaitCopies();
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kChunkVectors; j++) v[j] = (*this)[j];
+  }
+
+  // A chunk of whole vectors, the lane's first at `from`.
+  template <int kLanes>
+  __device__ __forceinline__ void start(const Vector* from) const {
+    COLLAPSAR_UNROLLED
+    for (int j = 0; j < kChunkVectors; j++) startCopy(&(*this)[j], from + j * kLanes);
+  }
+};
+constexpr int kNextChunkVectors = kChunkVectors * kBlockThreads;
 
 template <class T>
 struct RowVectors {
@@ -65,6 +88,27 @@ struct RowVectors {
       } else {
         v[j] = nothing<T>();
         if (vector < vectors()) loadCut(columnOf(vector), v[j]);
+      }
+    }
+  }
+
+  // The same on its way to shared memory.
+  template <int kLanes>
+  __device__ void start(int chunk, int lane, const NextChunk& next) const {
+    const int first = chunk * kChunkVectors * kLanes;
+    const Vector* const base = reinterpret_cast<const Vector*>(row + (begin - shift));
+    if (first >= firstWhole() && first + kChunkVectors * kLanes <= endWhole()) {
+      return next.template start<kLanes>(base + vectorOf<kLanes>(chunk, 0, lane));
+    }
+    COLLAPSAR_ROLLED
+    for (int j = 0; j < kChunkVectors; j++) {
+      const int vector = vectorOf<kLanes>(chunk, j, lane);
+      if (vector >= firstWhole() && vector < endWhole()) {
+        startCopy(&next[j], base + vector);
+      } else {
+        Vector v = nothing<T>();
+        if (vector < vectors()) loadCut(columnOf(vector), v);
+        next[j] = v;
       }
     }
   }

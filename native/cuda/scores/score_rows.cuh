@@ -1,8 +1,8 @@
 // One row of scores -> its statistics in one pass, by 1, 32 or 256 threads (short_score_rows.cuh has those between).
 //
 // Columns equivalent to the row's own are hidden (-inf) while the others are summed, so that the leave-one-out marginal
-// needs no subtraction. The loop has 19 instructions an element of float32: 10.4 for exponentials and sums, 3.3 for the
-// rank, 1.9 for the maximum, 1.8 for raising the references. An H200 has time for 27 in a row of 4096.
+// needs no subtraction. The loop has 16.3 instructions an element of float32 on sm_90, 11 where nothing adds to sums of
+// sequences, and 20 where a chunk is ranked. An H200 has time for 27 in a row of 4096.
 #pragma once
 
 #include <type_traits>
@@ -39,10 +39,9 @@ __device__ __forceinline__ bool isNegligible(const Sums<double>& sums, double la
 
 // The terms of a chunk, branches outside: between the vectors they cost a fifth of its instructions. Without a base the
 // elements are bounded, once for both sums, and not the powers of each: 16 instructions of 187.
-// `taken(j)`: its vector j is no longer needed.
-template <class T, bool kBased, bool kSequences, class C, class Taken>
+template <class T, bool kBased, bool kSequences, class C>
 __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sums<C>& seq, const Scale<C>& seqScale,
-                                           Sums<C>& token, const Scale<C>& tokenScale, Taken taken) {
+                                           Sums<C>& token, const Scale<C>& tokenScale) {
   C s[kChunkVectors], t[kChunkVectors], m[kChunkVectors], unused;
   COLLAPSAR_UNROLLED
   for (int j = 0; j < kChunkVectors; j++) {
@@ -54,7 +53,6 @@ __device__ __forceinline__ void addChunkTo(const Vector (&v)[kChunkVectors], Sum
     }
     if (kSequences) sumTerms<kBased, true, !kBased>(x, seq, seqScale, s[j], t[j]);
     sumTerms<kBased, false, !kBased>(x, token, tokenScale, m[j], unused);
-    taken(j);
   }
   if (kSequences) addChunk<true>(seq, (s[0] + s[1]) + (s[2] + s[3]), (t[0] + t[1]) + (t[2] + t[3]));
   addChunk<false>(token, (m[0] + m[1]) + (m[2] + m[3]), C{0});
@@ -85,17 +83,17 @@ __device__ __forceinline__ void countOwnRanks(const Vector (&v)[kVectors], T tar
   }
 }
 
-// Columns of a row, by one thread group; `v` is their first chunk, and each next one is loaded into its vectors as they
-// are used up. Lane 0 writes `piece`, one field as soon as it is there: registers are short. `taken()`: `v` is free.
+// Columns of a row, by one thread group; their first chunk is on its way to `next`, and then each next one. Lane 0
+// writes `piece`, one field as soon as it is there: registers are short. `taken()`: `next` is free again.
 template <class T, int kLanes, class Taken>
-__device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns,
-                                         Vector (&v)[kChunkVectors], int ownColumn, T ownScore, double length,
-                                         bool written, ScorePiece& piece, Taken taken) {
+__device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVectors<T>& columns, const NextChunk& next,
+                                         int ownColumn, T ownScore, double length,
+                                         Scale<typename Element<T>::Compute> tokenScale, bool written,
+                                         ScorePiece& piece, Taken taken) {
   using Group = ThreadGroup<kLanes>;
   using C = typename Element<T>::Compute;
   const C own = floatOf(ownScore);
   const Scale<C> seqScale = scaleOf<C>(1.0);
-  Scale<C> tokenScale = scaleOf<C>(length);
   keep(tokenScale);
   const int begin = columns.begin, end = columns.end, lane = Group::lane();
 
@@ -124,8 +122,13 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   COLLAPSAR_ROLLED
   for (int chunk = 0; chunk < chunks; chunk++) {
     following += kLanes * kChunkVectors;
-    const bool isWholeNext = chunk + 1 < wholeChunks;
-    const auto loadNext = [&](int j) { loadIf<true>(isWholeNext, following + j * kLanes, v[j]); };
+    Vector v[kChunkVectors];
+    next.take(v);
+    if (chunk + 1 < wholeChunks) {
+      next.template start<kLanes>(following);
+    } else if (chunk + 1 < chunks) {
+      columns.template start<kLanes>(chunk + 1, lane, next);
+    }
 
     C largest = largestOf<T>(v);
     if (isBetter(largest, bestOf[threadIdx.x])) {
@@ -153,20 +156,15 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
       rescaleNear(seq, largest, seqScale);
       rescaleNear(token, largest, tokenScale);
       if (isNegligible(seq, largest, seqScale)) {
-        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale, loadNext);
+        addChunkTo<T, false, false>(v, seq, seqScale, token, tokenScale);
       } else {
-        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale, loadNext);
+        addChunkTo<T, false, true>(v, seq, seqScale, token, tokenScale);
       }
-    } else {
-      if (fabs(largest) < infinity<C>()) {  // else nothing but -inf, or NaN or +inf: the sums mean nothing
-        rescale(seq, largest, seqScale);
-        rescale(token, largest, tokenScale);
-        addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale, [](int) {});
-      }
-      COLLAPSAR_UNROLLED
-      for (int j = 0; j < kChunkVectors; j++) loadNext(j);
+    } else if (fabs(largest) < infinity<C>()) {  // else nothing but -inf, or NaN or +inf: the sums mean nothing
+      rescale(seq, largest, seqScale);
+      rescale(token, largest, tokenScale);
+      addChunkTo<T, true, true>(v, seq, seqScale, token, tokenScale);
     }
-    if (!isWholeNext && chunk + 1 < chunks) columns.template load<kLanes, true>(chunk + 1, lane, v);
   }
 
   taken();
@@ -209,30 +207,39 @@ __device__ __forceinline__ void addPiece(const ScoreRowsJob& job, const RowVecto
   }
 }
 
+// Before compute capability 9.0 the compiler needs more registers for 16 bits not to spill.
+template <class T>
+constexpr int residentScoreBlocks() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  if (sizeof(T) == 2) return 2;
+#endif
+  return scoreBlocksPerMultiprocessor(sizeof(T));
+}
+
 // A thread each for rows of a few columns.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(sizeof(T)))
-    scoreRowsByThreads(const ScoreRowsJob job) {
+__global__ void __launch_bounds__(kBlockThreads, residentScoreBlocks<T>()) scoreRowsByThreads(const ScoreRowsJob job) {
   const int number = static_cast<int>(blockIdx.x * kBlockThreads + threadIdx.x);
   // A thread without work goes along with the last row and writes nothing.
   const bool real = number < job.cut.rows;
   const int entry = real ? number : job.cut.rows - 1, row = job.firstRow + entry;
   const T* const data = rowAt<T>(job, entry);
   const RowVectors<T> columns(data, 0, job.columns);
-  Vector first[kChunkVectors];
-  columns.template load<1, true>(0, 0, first);
+  __shared__ Vector chunks[kNextChunkVectors];
+  const NextChunk next(chunks);
+  columns.template start<1>(0, 0, next);
   const int ownColumn = job.own[row];
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
   ScorePiece piece;
-  addPiece<T, 1>(job, columns, first, ownColumn, ownScore, length, real, piece, [] {});
+  addPiece<T, 1>(job, columns, next, ownColumn, ownScore, length, scaleOf<typename Element<T>::Compute>(length), real,
+                 piece, [] {});
   if (real) storeRow(job, {row, ownColumn, static_cast<double>(floatOf(ownScore)), length}, piece);
 }
 
 // One block a unit: a whole row, or a piece of one.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(sizeof(T)))
-    scoreRowsByBlocks(const ScoreRowsJob job) {
+__global__ void __launch_bounds__(kBlockThreads, residentScoreBlocks<T>()) scoreRowsByBlocks(const ScoreRowsJob job) {
   const int cutUnit = static_cast<int>(blockIdx.x) - job.cut.wholeRows;
   const bool isWhole = cutUnit < 0;
   const int entry = job.cut.wholeRows + (isWhole ? cutUnit : cutUnit / job.cut.pieces), row = job.firstRow + entry;
@@ -244,16 +251,18 @@ __global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(si
   }
   // On their way before anything waits for the row's label and length.
   const RowVectors<T> columns(data, begin, end);
-  Vector first[kChunkVectors];
-  columns.template load<kBlockThreads, true>(0, static_cast<int>(threadIdx.x), first);
+  __shared__ Vector chunks[kNextChunkVectors];
+  const NextChunk next(chunks);
+  columns.template start<kBlockThreads>(0, static_cast<int>(threadIdx.x), next);
   const int ownColumn = job.own[row];
   const T ownScore = data[ownColumn];
   const double length = lengthOf(job, row);
   __shared__ RowOfScores at;
   __shared__ ScorePiece piece;
   if (threadIdx.x == 0) at = {row, ownColumn, static_cast<double>(floatOf(ownScore)), length};
-  addPiece<T, kBlockThreads>(job, columns, first, ownColumn, ownScore, length, true,
-                             isWhole ? piece : job.pieces[cutUnit], [] {});
+  addPiece<T, kBlockThreads>(job, columns, next, ownColumn, ownScore, length,
+                             scaleOf<typename Element<T>::Compute>(length), true, isWhole ? piece : job.pieces[cutUnit],
+                             [] {});
   __syncthreads();
   if (!isWhole || threadIdx.x >= kRowParts) return;
   const int part = static_cast<int>(threadIdx.x);
@@ -264,16 +273,15 @@ __global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(si
 template <class T>
 struct HeldRow {
   RowOfScores at;
+  Scale<typename Element<T>::Compute> tokenScale;
   T own;
   ScorePiece piece;
 };
 
 // Warps take row after row and do not wait for each other: the next row's first columns are loaded while an argmax is
-// found. With one row a warp, one of the two blocks that registers allow would, by estimate, load nothing for a fourth
-// of the time.
+// found. With one row a warp, a block would, by estimate, load nothing for a fourth of the time.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(sizeof(T)))
-    scoreRowsByWarps(const ScoreRowsJob job) {
+__global__ void __launch_bounds__(kBlockThreads, residentScoreBlocks<T>()) scoreRowsByWarps(const ScoreRowsJob job) {
   using Group = ThreadGroup<kWarpLanes>;
   // So many rows end side by side, four lanes a row: one lane alone takes 1000 instructions one after the other.
   constexpr int kHeldRows = kWarpLanes / kRowParts;
@@ -284,15 +292,18 @@ __global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(si
   int entry = static_cast<int>(blockIdx.x) * Group::kGroups + Group::index();
   if (entry >= job.cut.rows) return;
   const auto columnsOf = [&](int ofEntry) { return RowVectors<T>(rowAt<T>(job, ofEntry), 0, job.columns); };
-  Vector first[kChunkVectors];
-  columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
+  __shared__ Vector chunks[kNextChunkVectors];
+  const NextChunk next(chunks);
+  columnsOf(entry).template start<kWarpLanes>(0, lane, next);
   COLLAPSAR_ROLLED
   while (entry < job.cut.rows) {
     const int labelled = entry + lane * step;
     if (lane < kHeldRows && labelled < job.cut.rows) {
       const int row = job.firstRow + labelled, ownColumn = job.own[row];
       held[lane].own = rowAt<T>(job, labelled)[ownColumn];
-      held[lane].at = {row, ownColumn, static_cast<double>(floatOf(held[lane].own)), lengthOf(job, row)};
+      const double length = lengthOf(job, row);
+      held[lane].at = {row, ownColumn, static_cast<double>(floatOf(held[lane].own)), length};
+      held[lane].tokenScale = scaleOf<typename Element<T>::Compute>(length);
     }
     __syncwarp();
     int rows = 0;
@@ -300,10 +311,11 @@ __global__ void __launch_bounds__(kBlockThreads, scoreBlocksPerMultiprocessor(si
       HeldRow<T>& mine = held[rows];
       const RowVectors<T> columns = columnsOf(entry);
       entry += step;
-      addPiece<T, kWarpLanes>(job, columns, first, mine.at.ownColumn, mine.own, mine.at.length, true, mine.piece, [&] {
-        if (entry >= job.cut.rows) return;
-        columnsOf(entry).template load<kWarpLanes, true>(0, lane, first);
-      });
+      addPiece<T, kWarpLanes>(job, columns, next, mine.at.ownColumn, mine.own, mine.at.length, mine.tokenScale, true,
+                              mine.piece, [&] {
+                                if (entry >= job.cut.rows) return;
+                                columnsOf(entry).template start<kWarpLanes>(0, lane, next);
+                              });
     }
     __syncwarp();
     if (lane / kRowParts < rows) {
@@ -378,8 +390,12 @@ void startScoreRows(const ScoreRowsJob& job, int multiprocessors, cudaStream_t s
   if (job.lanes == 1) {
     COLLAPSAR_LAUNCH(scoreRowsByThreads<T>, blocksOf(rows, kBlockThreads), kBlockThreads, stream, job);
   } else if (job.lanes == kWarpLanes) {
-    const int64_t blocks = blocksOf(rows, kBlockThreads / kWarpLanes),
-                  most = scoreGroupsAtOnce(kBlockThreads, sizeof(T), multiprocessors);
+    // Shared memory may hold fewer blocks than registers do: two, not three, on a GPU of 8.9.
+    int atOnce = 0;
+    if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&atOnce, scoreRowsByWarps<T>, kBlockThreads, 0) != cudaSuccess) {
+      return;  // the caller asks for the error
+    }
+    const int64_t blocks = blocksOf(rows, kBlockThreads / kWarpLanes), most = int64_t{multiprocessors} * atOnce;
     COLLAPSAR_LAUNCH(scoreRowsByWarps<T>, static_cast<unsigned>(blocks < most ? blocks : most), kBlockThreads, stream,
                      job);
   } else {

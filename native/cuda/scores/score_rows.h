@@ -49,7 +49,7 @@ struct ScoreRowsJob {
 
 // Blocks of a multiprocessor at a time, as registers allow without spilling. Of float32 two take 1.07 times as long on
 // an H200, and four, which spill, 1.17 times.
-constexpr int scoreBlocksPerMultiprocessor(int64_t elementBytes) { return elementBytes == 4 ? 3 : 2; }
+constexpr int scoreBlocksPerMultiprocessor(int64_t elementBytes) { return elementBytes == 8 ? 2 : 3; }
 
 // How many threads share a row, if it is not a short one (short_score_rows.h): 1, 32 or 256.
 int scoreLanes(int64_t rows, int64_t columns, int64_t elementBytes, int multiprocessors);
