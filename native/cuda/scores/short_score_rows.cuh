@@ -16,7 +16,11 @@ constexpr int kShortThreads = 128;
 constexpr int kShortWarps = kShortThreads / kWarpLanes;
 // As registers allow without spilling.
 template <class T>
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 3 : 5;
+#else
 constexpr int kShortBlocksPerMultiprocessor = sizeof(T) == 8 ? 4 : 5;
+#endif
 // A lane holds 32 elements, or 128 bytes of them.
 template <class T>
 constexpr int kLaneChunks = sizeof(T) == 2 ? 1 : 2;
