@@ -121,7 +121,7 @@ def test_names_what_it_cannot_score():
 
 
 SHARDED = """
-import json
+import json, os
 import numpy as np, torch
 import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
@@ -146,7 +146,9 @@ def passes(count):
     planned.extend([count, int(most)])
     return int(most)
 found = cross_scores(model, prompts, mine, passes=passes, max_tokens=16)
-print("RESULT " + json.dumps([rank, planned, float(np.abs(found - cross_scores(plain, prompts, mine)).max())]))
+result = [rank, planned, float(np.abs(found - cross_scores(plain, prompts, mine)).max())]
+# In one write: print() lets the other rank in before the end of the line.
+os.write(1, f"RESULT {json.dumps(result)}\\n".encode())
 dist.destroy_process_group()
 """
 
