@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { createGzip } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { askServer, TooLongAnswer } from '../../src/checks/servers/bounded-answer.js';
+import { LineFile } from '../../src/logs/rollouts/json-lines/line-blocks.js';
 import { mostUnpacked } from '../../src/logs/rollouts/parquet/decode-columns.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -38,9 +39,13 @@ async function packed(name: string, begin: string, piece: string, times: number,
 }
 
 /** What `collapsar analyze` says, and the most memory that it took. */
-function analyzed(path: string, ...options: string[]): Promise<{ status: number; said: string; megabytes: number }> {
+function analyzed(path: string, ...options: string[]): ReturnType<typeof ran> {
+  return ran('analyze', '--quiet', ...options, path);
+}
+
+function ran(...words: string[]): Promise<{ status: number; said: string; megabytes: number }> {
   const hook = 'data:text/javascript,process.on("exit",()=>console.error("RSS="+process.resourceUsage().maxRSS+"="))';
-  const args = ['--import', hook, join(repository, 'dist', 'cli', 'main.js'), 'analyze', '--quiet', ...options, path];
+  const args = ['--import', hook, join(repository, 'dist', 'cli', 'main.js'), ...words];
   return new Promise((resolve) => {
     execFile(process.execPath, args, { maxBuffer: 2 ** 26 }, (error, out, err) => {
       const kilobytes = Number(/RSS=(\d+)=/.exec(err)?.[1] ?? Number.POSITIVE_INFINITY);
@@ -95,6 +100,14 @@ describe('a log that unpacks to far more than it is', () => {
     240_000,
   );
 
+  it('is refused by filter likewise', async () => {
+    const path = join(repository, 'test', 'golden', 'parquet', 'bomb.brotli.parquet');
+    const { status, said, megabytes } = await ran('filter', path);
+    expect(said.replace(/\s+/g, ' ')).toContain('--max-memory has room for 300000000');
+    expect(status).toBe(1);
+    expect(megabytes).toBeLessThan(MOST_MEGABYTES);
+  }, 60_000);
+
   it('as zstd is known by its frames before it is unpacked', () => {
     // A frame without its size: a block of 100 bytes as they are, then one of 2^17 − 1 times the same byte, the last.
     const block = (bytes: number, kind: number, last: number): number[] => {
@@ -117,6 +130,27 @@ describe('a log that unpacks to far more than it is', () => {
     expect(mostUnpacked(Uint8Array.from(frame))).toBe(100 + run);
     expect(mostUnpacked(Uint8Array.from([...frame, ...frame]))).toBe(2 * (100 + run));
     expect(() => mostUnpacked(Uint8Array.from(frame.slice(0, 8)))).toThrow('cut');
+  });
+});
+
+describe('the longest line', () => {
+  it('is read at the limit, and stepped over a byte above it', async () => {
+    const [longest, short] = [2 ** 24, Buffer.from('{}\n')];
+    mkdirSync(root, { recursive: true });
+    for (const above of [0, 1]) {
+      const path = join(root, `limit-${above}.jsonl`);
+      writeFileSync(path, Buffer.concat([Buffer.alloc(longest + above, 'x'), Buffer.from('\n'), short]));
+      const file = await LineFile.open(path, undefined, 1);
+      const found: [number, number | undefined][] = [];
+      for await (const { bytes, tooLong } of file.blocks(0, Number.POSITIVE_INFINITY))
+        found.push([bytes.length, tooLong]);
+      await file.close();
+      const skipped = found.map(([, tooLong]) => tooLong).filter((bytes) => bytes !== undefined);
+      expect(skipped).toEqual(above === 0 ? [] : [longest + 2]);
+      expect(found.reduce((sum, [bytes]) => sum + bytes, 0)).toBe(
+        above === 0 ? longest + 1 + short.length : short.length,
+      );
+    }
   });
 });
 

@@ -21,6 +21,7 @@ import { wrap } from '../output/text-wrap.js';
 /** The options of the command line, each checked alone. */
 export interface FilterFlags extends FilterOptions, LogFlags {
   step?: number;
+  maxMemory?: number;
   json?: true;
   encoding?: string;
   delimiter?: Delimiter;
@@ -39,9 +40,9 @@ const REASONS: Readonly<Record<DropReason, string>> = {
 
 /** @returns exit status */
 export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
-  const { json, encoding, delimiter, step, ...rest } = flags;
+  const { json, encoding, delimiter, step, maxMemory, ...rest } = flags;
   const options: FilterOptions = withoutLogFlags(rest);
-  const logs = { ...logFlags(flags), ...(step !== undefined && { step }) };
+  const logs = { ...logFlags(flags), ...(step !== undefined && { step }), maxMemory };
   let settings: FilterSettings;
   try {
     settings = resolveFilterOptions(options);

@@ -1,4 +1,5 @@
 // Where `collapsar filter` gets rewards from a trainer's rollout log: one step of it.
+import { logMemory } from '../../analysis/measuring/memory-plan.js';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
@@ -11,6 +12,8 @@ import type { FilterSource } from './filter-source.js';
 /** How a log is read, and which of its steps is meant. */
 export interface LogChoice extends LogOptions {
   readonly step?: number | undefined;
+  /** Bytes that reading it may take, about. */
+  readonly maxMemory?: number | undefined;
 }
 
 /**
@@ -20,12 +23,12 @@ export interface LogChoice extends LogOptions {
  */
 export async function fromRollouts(
   path: string,
-  { step, ...options }: LogChoice,
+  { step, maxMemory, ...options }: LogChoice,
   signal: AbortSignal,
 ): Promise<FilterSource | undefined> {
   const isSaid = step !== undefined || Object.keys(options).length > 0;
   if (!isSaid && !isLogName(path)) return undefined;
-  const logs = new RolloutLogs(logReading(options), signal);
+  const logs = new RolloutLogs({ ...logReading(options), maxMemory: logMemory({ maxMemory }) }, signal);
   try {
     const { steps, problems, notes } = await logs.find(path);
     const [problem] = problems;

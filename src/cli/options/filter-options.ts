@@ -14,7 +14,7 @@ import type { FilterFlags } from '../commands/filter.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { addLogOptions } from './log-options.js';
-import { anyNumber, delimiterNamed, encodingName, wholeNumber } from './option-values.js';
+import { anyNumber, byteCount, delimiterNamed, encodingName, wholeNumber } from './option-values.js';
 
 const HELP = `
 A line is "group, reward" (commas, semicolons, tabs or spaces, all lines alike; a third field is the outcome), or has the fields that a first line of names
@@ -84,6 +84,7 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
       delimiterNamed,
     )
     .option('--step <n>', 'which step of a rollout log', wholeNumber(0))
+    .option('--max-memory <bytes>', 'approximate memory to read a rollout log in (default: 300MB)', byteCount)
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
     .showHelpAfterError('(see collapsar filter --help)');
   addLogOptions(command)

@@ -141,13 +141,13 @@ export class LineFile {
       if (lastEnd > 0) {
         // Whoever gets the block may hand its memory to another thread: what is still needed of it is taken first.
         const rest = held - lastEnd;
-        const next = newBlock(Math.max(blockBytes, 2 * rest));
+        const next = newBlock(Math.max(blockBytes, Math.min(2 * rest, this.longestLine + 1)));
         block.copy(next, 0, lastEnd, held);
         yield { bytes: block.subarray(0, lastEnd), offset, isLast: false };
         offset += lastEnd;
         held = rest;
         block = next;
-      } else if (held >= this.longestLine) {
+      } else if (held > this.longestLine) {
         tooLong = held;
         offset += held;
         held = 0;
