@@ -6,9 +6,9 @@ export function figure(value: number): string {
   return text.includes('e') ? String(Number(text)) : text;
 }
 
-/** The least p-value that permutations can give is no measured one, but stands for "or less". */
+/** The least p-value that permutations can give, in float32 too, is no measured one, but stands for "or less". */
 export function isLeastP(p: number, permutations: number): boolean {
-  return p <= (1 + 1e-9) / (permutations + 1);
+  return p <= (1 + 1e-6) / (permutations + 1);
 }
 
 /**

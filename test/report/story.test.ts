@@ -209,10 +209,16 @@ describe('the top of an axis', () => {
 
 describe('a step in words', () => {
   it('has its figures with intervals, and what is not known as such', () => {
-    expect(stepSentence(run, 3)).toBe(
+    expect(stepSentence(run, 3, 999)).toBe(
       'step 9: MI 0.300 [0.100, 0.500], p = 0.20; tells apart about 1.3 of 4 prompts; H(Z|X) 2; retrieval 0.100, chance 0.250; state not known',
     );
-    expect(stepSentence(run, 2)).toContain('MI —;');
+    expect(stepSentence(run, 2, 999)).toContain('MI —;');
+  });
+
+  it('writes a p-value that no permutation reached as "or less", by how many there were', () => {
+    expect(stepSentence(run, 0, 999)).toContain(', p ≤ 0.001;');
+    expect(stepSentence(run, 0, 9999)).toContain(', p = 0.0010;');
+    expect(stepSentence(run, 3, 4)).toContain(', p ≤ 0.2;');
   });
 
   it('stands in the table as it is in the columns, of the steps that are shown', () => {

@@ -515,7 +515,11 @@ describe('the chain to the action', () => {
     // Eight different actions, the last eight turns back and forth between two of them.
     const circling = given(turn.map((t) => (t < 8 ? t : t % 2)));
     expect(circling.oscillation).toMatchObject({ episodes: 10, periodicShare: 1, repetition: 0.5 });
-    expect(circling.verdicts).toMatchObject([{ kind: 'oscillating_actions', severity: 'warning' }]);
+    expect(circling.verdicts).toMatchObject([
+      { kind: 'oscillating_actions', severity: 'warning', evidence: { pValue: 0.01 } },
+    ]);
+    // No permutation of the 99 reached it.
+    expect(circling.verdicts[0]?.sentence).toContain('(p ≤ 0.01)');
     const random = given(turn.map(() => Math.floor(8 * uniform())));
     expect(random.verdicts).toEqual([]);
     // Two actions alone alternate often by chance: that is no oscillation.

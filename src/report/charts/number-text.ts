@@ -1,5 +1,5 @@
 // Numbers as the page shows them: as everywhere, but whole numbers whole, and what is missing as such.
-import { shortNumber as columnNumber, MISSING, percent } from '../../checks/numbers.js';
+import { shortNumber as columnNumber, isLeastP, MISSING, percent, pWords } from '../../checks/numbers.js';
 
 export { MISSING };
 
@@ -18,10 +18,10 @@ export function withInterval(value: number, low: number | undefined, high: numbe
   return `${text} [${shortNumber(low)}, ${shortNumber(high)}]`;
 }
 
-/** The least p-value that permutations can give is no measured one. */
-export function pText(p: number): string {
+/** @param permutations behind it */
+export function pText(p: number, permutations: number): string {
   if (Number.isNaN(p)) return '';
-  return p <= 0.00101 ? 'p ≤ 0.001' : `p = ${p.toPrecision(2)}`;
+  return isLeastP(p, permutations) ? pWords(p, permutations) : `p = ${p.toPrecision(2)}`;
 }
 
 export const inWords = (name: string): string => name.replaceAll('_', ' ');

@@ -38,14 +38,14 @@ export interface StepWords {
   readonly state: string;
 }
 
-export function stepWords({ steps, figures, regimes }: RunData, at: number): StepWords {
+function stepWords({ steps, figures, regimes }: RunData, at: number, permutations: number): StepWords {
   const value = (name: string): number => figures[name]?.[at] ?? Number.NaN;
   const interval = (name: string): string =>
     withInterval(value(name), figures[`${name}_low`]?.[at], figures[`${name}_high`]?.[at]);
   return {
     step: steps[at] ?? Number.NaN,
     mi: interval('mi'),
-    p: pText(value('mi_p')),
+    p: pText(value('mi_p'), permutations),
     entropy: shortNumber(value('entropy')),
     retrieval: interval('retrieval'),
     chance: shortNumber(value('chance')),
@@ -54,9 +54,17 @@ export function stepWords({ steps, figures, regimes }: RunData, at: number): Ste
   };
 }
 
-/** `step 136: MI 0.480 [0.340, 0.620], p ≤ 0.001; H(Z|X) 2.36; retrieval …; template collapse` */
-export function stepSentence(run: RunData, at: number, length: 'brief' | 'whole' = 'whole'): string {
-  const { step, mi, p, entropy, retrieval, chance, reward, state } = stepWords(run, at);
+/**
+ * `step 136: MI 0.480 [0.340, 0.620], p ≤ 0.001; H(Z|X) 2.36; retrieval …; template collapse`
+ * @param permutations behind p-values
+ */
+export function stepSentence(
+  run: RunData,
+  at: number,
+  permutations: number,
+  length: 'brief' | 'whole' = 'whole',
+): string {
+  const { step, mi, p, entropy, retrieval, chance, reward, state } = stepWords(run, at, permutations);
   const rewards = run.figures.reward === undefined ? [] : [`reward ${reward}`];
   if (run.figures.measured?.[at] === 0) return `step ${step}: ${['not measured', ...rewards].join('; ')}`;
   const parts = [

@@ -7,6 +7,9 @@ import { nearestPlace } from '../charts/visible-points.js';
 import { byGravity, type Report, type RunData } from '../report.js';
 
 export const report = signal<Report | undefined>(undefined);
+
+/** Behind p-values; where the results do not say, as many as are made by default. */
+export const permutations = computed(() => Number(report.value?.head.provenance.settings.permutations ?? 999));
 /** Why there is none. */
 export const problem = signal('');
 /** Whether a server has more, and when it last had, in milliseconds: the latest last. */

@@ -7,7 +7,7 @@ import { storyLayout, storyOption } from '../charts/story.js';
 import { nearestPlace } from '../charts/visible-points.js';
 import type { RunData } from '../report.js';
 import { Chart } from './chart.js';
-import { cursorStep, moveTo, place, range, theme, titleOf } from './state.js';
+import { cursorStep, moveTo, permutations, place, range, theme, titleOf } from './state.js';
 
 const HEIGHT = 440;
 
@@ -40,7 +40,7 @@ export function StoryFigure({ run }: { run: RunData }) {
       isPinned.value = false;
     } else return;
     event.preventDefault();
-    spoken.value = stepSentence(run, place.value);
+    spoken.value = stepSentence(run, place.value, permutations.value);
   };
 
   return (
@@ -130,7 +130,7 @@ function CursorLine(props: { run: RunData; pixelOf: (step: number) => number; is
 }
 
 function Readout({ run }: { run: RunData }) {
-  return <span class="readout">{stepSentence(run, place.value, 'brief')}</span>;
+  return <span class="readout">{stepSentence(run, place.value, permutations.value, 'brief')}</span>;
 }
 
 /** Steps at which an alarm begins, in order. */

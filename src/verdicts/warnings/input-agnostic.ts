@@ -19,6 +19,9 @@ const STEPS = 2;
 /** … and one more for each time that so many tests share the level: a chance of one in so many says less then. */
 const TESTS_A_STEP = 20;
 
+/** A p-value up to here shows dependence. */
+const SHOWN = 0.05;
+
 /** In standard errors. */
 const BEYOND_DOUBT = 3.29;
 
@@ -87,9 +90,9 @@ export class InputAgnostic {
       const reachesZero = whole.low <= 0;
       const { silent, since, before } = this.#state;
       const now: Sums = { steps: 1, mi: whole.value, squares: whole.error ** 2 };
-      if (reachesZero && retrievalP > 0.05) {
+      if (reachesZero && retrievalP > SHOWN) {
         this.#state = { ...this.#state, silent: plus(silent, now), since: since ?? step };
-      } else if (silent.steps < needed || (!reachesZero && retrievalP <= 0.05)) {
+      } else if (silent.steps < needed || (!reachesZero && retrievalP <= SHOWN)) {
         // What one of the two denies ends the streak before the verdict, and both must to end the verdict.
         this.#state = { ...NONE, before: plus(plus(before, silent), now) };
         this.#loss.forget();
@@ -120,6 +123,11 @@ function inputAgnostic(since: number, levels: StepLevels, severity: 'warning' | 
     retrieval === null || chance === null
       ? ''
       : `, retrieval ${figure(retrieval)} with chance at ${figure(chance)}${p}`;
+  // The steps together may say what one of them does not.
+  const isClear = whole.low <= 0 && (retrievalP === null || retrievalP > SHOWN);
+  const words = isClear
+    ? 'The reasoning cannot be told from one that ignores its prompt'
+    : `Together, the steps since ${since} show no dependence of the reasoning on its prompt, though this one alone may`;
   return {
     kind: 'input_agnostic',
     severity,
@@ -133,7 +141,7 @@ function inputAgnostic(since: number, levels: StepLevels, severity: 'warning' | 
           'if both are right, this policy has ignored its prompts from the beginning.',
     now: `${instrument.mi} is ${figure(whole.value)} [${figure(whole.low)}, ${figure(whole.high)}] nats a response`,
     sentence:
-      `The reasoning cannot be told from one that ignores its prompt: ${instrument.mi} is ${figure(whole.value)} ` +
+      `${words}: ${instrument.mi} is ${figure(whole.value)} ` +
       `[${figure(whole.low)}, ${figure(whole.high)}] nats a response${hits}; so since step ${since}.${instrument.remark}`,
   };
 }

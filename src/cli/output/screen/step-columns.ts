@@ -1,6 +1,6 @@
 // Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
 import type { StepReport } from '../../../analysis/step-report.js';
-import { MISSING, shortNumber } from '../../../checks/numbers.js';
+import { isLeastP, MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
 import type { Certainty } from '../../../metrics/step-metrics.js';
 import type { Cell } from '../table.js';
@@ -67,8 +67,7 @@ const batchInterval = ({ batch }: Certainty): string =>
 /** @param permutations behind the p-value: none is below 1 / (permutations + 1), which stands for "or less" */
 function pValueText({ pValue: p }: Certainty, permutations: number): string {
   if (typeof p !== 'number') return MISSING;
-  const floor = 1 / (permutations + 1);
-  return p > floor * (1 + 1e-9) ? shortNumber(p) : `≤${Number(floor.toPrecision(1))}`;
+  return isLeastP(p, permutations) ? `≤${Number(p.toPrecision(1))}` : shortNumber(p);
 }
 
 const rows: StepColumn = {
