@@ -36,7 +36,7 @@ export function smallStep(seed: number, shape: SmallShape = {}): SmallStep {
   for (let p = 0; p < P; p++) {
     for (let r = 0; r < R; r++) {
       for (let t = 0; t < (lengths[r] as number); t++) {
-        data[(p * R + r) * T + t] = -2 * uniform() + (groups[r] === 10 * p ? excess : 0) - 1;
+        data[(p * R + r) * T + t] = -2 * uniform() + (groups[r] === 10 * p ? excess : 0) - Math.max(1, excess);
       }
     }
   }

@@ -23,7 +23,9 @@ export function smallStep(step: number, excess = 0.5): StepToWrite & { logprobs:
       for (let t = 0; t < TOKENS; t++) {
         // Any numbers that differ from cell to cell and from step to step.
         const noise = ((step * 7 + p * 31 + r * 17 + t * 5) % 13) / 26;
-        data[(p * ROWS + r) * TOKENS + t] = -1.5 - noise + (r % PROMPTS === p ? excess : 0);
+        // Log-probs all the same: none is above 0.
+        const most = Math.max(1.5, excess);
+        data[(p * ROWS + r) * TOKENS + t] = -most - noise + (r % PROMPTS === p ? excess : 0);
       }
     }
   }
