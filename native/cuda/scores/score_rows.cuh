@@ -237,9 +237,17 @@ __global__ void __launch_bounds__(kBlockThreads, residentScoreBlocks<T>()) score
   if (real) storeRow(job, {row, ownColumn, static_cast<double>(floatOf(ownScore)), length}, piece);
 }
 
+// Where a block shares a row, the compiler for sm_100 spills at three.
+template <class T>
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kResidentBlocksOfRows = 2;
+#else
+constexpr int kResidentBlocksOfRows = residentScoreBlocks<T>();
+#endif
+
 // One block a unit: a whole row, or a piece of one.
 template <class T>
-__global__ void __launch_bounds__(kBlockThreads, residentScoreBlocks<T>()) scoreRowsByBlocks(const ScoreRowsJob job) {
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocksOfRows<T>) scoreRowsByBlocks(const ScoreRowsJob job) {
   const int cutUnit = static_cast<int>(blockIdx.x) - job.cut.wholeRows;
   const bool isWhole = cutUnit < 0;
   const int entry = job.cut.wholeRows + (isWhole ? cutUnit : cutUnit / job.cut.pieces), row = job.firstRow + entry;
