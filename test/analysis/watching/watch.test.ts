@@ -205,7 +205,7 @@ describe('collapsar watch', () => {
     const lines = out.trimEnd().split('\n');
     expect(lines).toHaveLength(12);
     expect(lines[11]).toMatch(
-      /step 12 {2}T {2}MI bound -?\S+ \[\S+, \S+\] {2}retrieval \S+ {2}novelty \S+ {2}template \S+$/,
+      /step 12 {2}T {2}MI bound -?\S+ \[\S+, \S+\] {2}tells apart about \S+ \[\S+, \S+\] of \d+ prompts {2}retrieval \S+ {2}novelty \S+ {2}template \S+$/,
     );
     expect(err.match(/template_collapse/g)).toHaveLength(1);
     const called = readFileSync(calls, 'utf8').trimEnd().split('\n');
