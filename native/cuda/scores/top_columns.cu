@@ -56,7 +56,6 @@ struct BestColumns {
   // One column of each lane, or none.
   __device__ __forceinline__ void add(const Ranked<Order>& offered) {
     uint32_t waiting = ofGroup(__ballot_sync(kAllLanes, offered.order != 0));
-    COLLAPSAR_ROLLED
     for (; __ballot_sync(kAllLanes, waiting != 0) != 0; waiting &= waiting - 1) {
       // A group with none left takes that of its first lane once more, as none.
       Ranked<Order> next = fromLane(offered, firstLane() + (waiting != 0 ? __ffs(static_cast<int>(waiting)) - 1 : 0));
