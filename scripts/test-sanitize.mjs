@@ -33,7 +33,10 @@ if (process.platform !== 'linux' || !preload.every((file) => existsSync(file))) 
   skip(`the addon under ASan (it needs GCC's libasan.so; the compiler is ${versionOf('c++')})`);
 } else {
   // What reads tensors, texts, lines of logs and pages of Parquet by native code.
-  const files = ['test/engine/', 'test/logs/rollouts/', 'test/metrics/text-metrics'];
+  const files = [
+    ...['test/engine/engine-', 'test/engine/device', 'test/engine/row-readings', 'test/metrics/text-metrics'],
+    ...['test/logs/rollouts/scanned-lines', 'test/logs/rollouts/parquet-columns'],
+  ];
   await run(tool('vitest'), ['run', ...files], {
     env: {
       ...env,
