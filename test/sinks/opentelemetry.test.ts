@@ -1,17 +1,11 @@
 // Instruments of the real SDK of OpenTelemetry, and what it would export.
-import type { Meter } from '@opentelemetry/api';
-import {
-  AggregationTemporality,
-  DataPointType,
-  InMemoryMetricExporter,
-  MeterProvider,
-  PeriodicExportingMetricReader,
-} from '@opentelemetry/sdk-metrics';
+import { DataPointType } from '@opentelemetry/sdk-metrics';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type OpenTelemetryMeter, openTelemetrySink } from '../../src/index.js';
 import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { Exposition } from '../../src/sinks/prometheus/exposition.js';
 import { METRIC_TABLE } from '../../src/sinks/prometheus/metric-table.js';
+import { openTelemetry } from './open-telemetry.js';
 import { collapseReports, giveAll, MI } from './sink-reports.js';
 
 vi.setConfig({ hookTimeout: 120_000 });
@@ -21,25 +15,9 @@ beforeAll(async () => {
   reports = await collapseReports();
 });
 
-function opened() {
-  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
-  const provider = new MeterProvider({
-    readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })],
-  });
-  const meter: Meter = provider.getMeter('trainer');
-  /** What was exported last: name, kind, and a line of Prometheus for each point. */
-  const exported = async () => {
-    exporter.reset();
-    await provider.forceFlush();
-    return exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
-  };
-  // A real meter is what the sink asks for: the assignment is part of the test.
-  return { sink: openTelemetrySink(meter satisfies OpenTelemetryMeter), exported, provider };
-}
-
 describe('openTelemetrySink', () => {
   it('exports through the SDK every metric of the table, with the values that Prometheus gets', async () => {
-    const { sink, exported, provider } = opened();
+    const { sink, exported, provider } = openTelemetry();
     const exposition = new Exposition();
     const given = [
       ...reports,
@@ -74,7 +52,7 @@ describe('openTelemetrySink', () => {
   });
 
   it('goes on exporting what the last step said, and leaves out what is not a number', async () => {
-    const { sink, exported, provider } = opened();
+    const { sink, exported, provider } = openTelemetry();
     await giveAll(sink, [{ run: 'r', step: 3, metrics: { [MI]: Number.NaN } }]);
     for (let time = 0; time < 2; time++) {
       const metrics = await exported();

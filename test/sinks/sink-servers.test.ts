@@ -1,45 +1,15 @@
 // Sinks that speak HTTP: what they ask of a server that answers as Trackio's and MLflow's handlers do.
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { openSink } from '../../src/sinks/open-sink.js';
 import { MlflowSink, mlflowName } from '../../src/sinks/servers/mlflow-sink.js';
 import { TrackioSink } from '../../src/sinks/servers/trackio-sink.js';
+import { closeServers, mlflow, serve } from './recording-servers.js';
 import { collapseReports, giveAll, MI } from './sink-reports.js';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 120_000 });
 
-interface Asked {
-  readonly path: string;
-  readonly body: Record<string, unknown>;
-  readonly headers: IncomingMessage['headers'];
-}
-
-const servers: Server[] = [];
-afterEach(() => {
-  for (const server of servers.splice(0)) server.close().closeAllConnections();
-});
-
-/** @param answer to each request: a status and an object */
-async function serve(
-  answer: (asked: Asked) => readonly [number, unknown],
-  more: Readonly<Record<string, string>> = {},
-): Promise<{ url: string; asked: Asked[] }> {
-  const asked: Asked[] = [];
-  const server = createServer(async (request, response) => {
-    const pieces: Buffer[] = [];
-    for await (const piece of request) pieces.push(piece as Buffer);
-    const body = JSON.parse(Buffer.concat(pieces).toString()) as Record<string, unknown>;
-    const one = { path: request.url as string, body, headers: request.headers };
-    asked.push(one);
-    const [status, object] = answer(one);
-    response.writeHead(status, { 'content-type': 'application/json', ...more }).end(JSON.stringify(object));
-  });
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
-}
+afterEach(closeServers);
 
 let reports: SinkReport[];
 beforeAll(async () => {
@@ -111,7 +81,7 @@ describe('TrackioSink', () => {
 
   it('says which server does not answer, after three times', async () => {
     const { url } = await serve(() => [200, {}]);
-    for (const server of servers.splice(0)) await new Promise((resolve) => server.close(resolve));
+    await closeServers();
     const step = new TrackioSink(url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
     await expect(step).rejects.toThrow(/does not answer: .*ECONNREFUSED.* \(asked 3 times\)/);
   });
@@ -120,64 +90,6 @@ describe('TrackioSink', () => {
 interface Alert {
   readonly level: string;
   readonly alert_id: string;
-}
-
-/** As much of MLflow's store as these requests see, with its rules for names, sizes and numbers. */
-function mlflow() {
-  const experiments = new Map<string, string>();
-  const runs = new Map<string, { status: string; tags: Map<string, string>; metrics: Metric[]; name: string }>();
-  const answer = ({ path, body }: Asked): [number, unknown] => {
-    const refuse = (message: string): [number, unknown] => [400, { error_code: 'INVALID_PARAMETER_VALUE', message }];
-    const run = runs.get(body.run_id as string);
-    switch (path.replace('/api/2.0/mlflow/', '')) {
-      case 'experiments/search': {
-        const name = /^name = '(.*)'$/.exec(body.filter as string)?.[1] ?? '';
-        const id = experiments.get(name);
-        return [200, id === undefined ? {} : { experiments: [{ experiment_id: id }] }];
-      }
-      case 'experiments/create':
-        experiments.set(body.name as string, String(experiments.size + 1));
-        return [200, { experiment_id: String(experiments.size) }];
-      case 'runs/search': {
-        const [, key, value] = /^tags\."([^"]+)" = '([^']+)'$/.exec(body.filter as string) ?? [];
-        const found = [...runs].filter(([, { tags }]) => tags.get(key as string) === value);
-        const told = found.map(([id, { tags }]) => {
-          return { info: { run_id: id }, data: { tags: [...tags].map(([key, value]) => ({ key, value })) } };
-        });
-        return [200, { runs: told }];
-      }
-      case 'runs/create': {
-        const id = `run${runs.size}`;
-        const tags = new Map((body.tags as { key: string; value: string }[]).map(({ key, value }) => [key, value]));
-        runs.set(id, { status: 'RUNNING', tags, metrics: [], name: body.run_name as string });
-        return [200, { run: { info: { run_id: id } } }];
-      }
-      case 'runs/log-batch': {
-        const metrics = body.metrics as Metric[];
-        if (run === undefined) return refuse('no run');
-        if (metrics.length > 1000) return refuse('too many metrics');
-        const bad = metrics.find(({ key, value }) => !/^[\w.\- /]+$/.test(key) || typeof value !== 'number');
-        if (bad !== undefined) return refuse(`bad metric ${bad.key}`);
-        run.metrics.push(...metrics);
-        for (const { key, value } of body.tags as { key: string; value: string }[]) run.tags.set(key, value);
-        return [200, {}];
-      }
-      case 'runs/update':
-        if (run === undefined) return refuse('no run');
-        run.status = body.status as string;
-        return [200, {}];
-      default:
-        return [404, { error_code: 'ENDPOINT_NOT_FOUND' }];
-    }
-  };
-  return { answer, runs, experiments };
-}
-
-interface Metric {
-  readonly key: string;
-  readonly value: number;
-  readonly step: number;
-  readonly timestamp: number;
 }
 
 describe('MlflowSink', () => {

@@ -1,7 +1,7 @@
 // The same verdict on the terminal, on the page, in the records and in what sinks are told: one sentence, one severity.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyze } from '../../src/analysis/analyze.js';
 import type { StepReport } from '../../src/analysis/step-report.js';
 import { RunVerdicts } from '../../src/cli/output/screen/run-verdicts.js';
@@ -12,6 +12,9 @@ import { openSink } from '../../src/sinks/open-sink.js';
 import { recordOf } from '../../src/sinks/record-of-report.js';
 import { RunNames, sinkReport } from '../../src/sinks/report-of-step.js';
 import type { Verdict } from '../../src/verdicts/index.js';
+import { openTelemetry } from '../sinks/open-telemetry.js';
+import { type Asked, closeServers, type Metric, mlflow, serve } from '../sinks/recording-servers.js';
+import { MI } from '../sinks/sink-reports.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
@@ -19,8 +22,31 @@ const folder = temporaryDirectory();
 const look = { unicode: true, width: Number.MAX_SAFE_INTEGER, paint: (_: unknown, text: string): string => text };
 const GLYPHS = { critical: '✖', warning: '▲', info: '·' } as const;
 
+/** Those that a step begins, or makes graver, or true of other environments: no step before had these words. */
+function newOnes(verdicts: readonly Verdict[]): Verdict[] {
+  return verdicts.filter(({ kind, severity, raised, step, sentence }) => {
+    const isBefore = (one: Verdict): boolean =>
+      one.kind === kind && one.severity === severity && one.raised === raised && one.step < step;
+    return !verdicts.some((one) => isBefore(one) && asSaid(one.sentence) === asSaid(sentence));
+  });
+}
+
 /** A sentence without the clause for a later step. */
 const asSaid = (sentence: string): string => sentence.replace(/; at step \d+ .*$/, '').replace(/\.$/, '');
+
+/** Of MLflow: what one request logs. */
+interface Batch {
+  readonly metrics: readonly Metric[];
+  readonly tags: readonly { readonly key: string; readonly value: string }[];
+}
+
+/** Of Trackio. */
+interface Alert {
+  readonly step: number;
+  readonly title: string;
+  readonly level: string;
+  readonly text: string;
+}
 
 /** What is said as text in an event file, whose other bytes do not matter here. */
 function saidInEvents(path: string): string {
@@ -36,20 +62,38 @@ describe.each(['collapse', 'filtered'])('a verdict of examples/data/%s', (name) 
   let page: RunData;
   let told = '';
   let records: { verdicts?: Verdict[] }[] = [];
+  const batches: Batch[] = [];
+  let alerts: Alert[] = [];
+  const meter = openTelemetry();
+  /** By step: what OpenTelemetry's SDK exports after it, a value for each metric and its labels. */
+  const exports: { readonly step: number; readonly values: ReadonlyMap<string, number> }[] = [];
 
   beforeAll(async () => {
     const names = new RunNames();
     const collection = new ReportCollection({ version: '1', settings: {}, command: '' });
     const at = join(folder, name);
-    const sinks: Sink[] = [openSink(`tensorboard:${join(at, 'events')}`), openSink(`results:${join(at, 'results')}`)];
+    const tracking = await serve(mlflow().answer);
+    const trackio = await serve(() => [200, {}]);
+    const sinks: Sink[] = [
+      openSink(`tensorboard:${join(at, 'events')}`),
+      openSink(`results:${join(at, 'results')}`),
+      openSink(`mlflow:${tracking.url}?experiment=e`),
+      openSink(`trackio:${trackio.url}?project=p`),
+      meter.sink,
+    ];
     for await (const report of analyze(`${exampleRuns}${name}`, { permutations: 19 })) {
       const given: SinkReport = sinkReport(report as StepReport, names.nameOf(report));
       terminal.add(report);
       byStep.push(...(report.judgement?.verdicts ?? []));
       collection.add(recordOf(given, `runs/${name}/step`), report.summary);
       for (const sink of sinks) await sink.step(given);
+      exports.push({ step: report.step, values: await exportedValues(meter) });
     }
     for (const sink of sinks) await sink.close();
+    const bodies = (asked: readonly Asked[], path: string): unknown[] =>
+      asked.filter((one) => one.path.endsWith(path)).map(({ body }) => body);
+    batches.push(...(bodies(tracking.asked, '/runs/log-batch') as Batch[]));
+    alerts = (bodies(trackio.asked, '/bulk_alert') as { alerts: Alert[] }[]).flatMap((body) => body.alerts);
     [page] = collection.report().runs as [RunData];
     told = saidInEvents(join(at, 'events'));
     records = readdirSync(join(at, 'results'), { recursive: true, encoding: 'utf8' })
@@ -61,6 +105,10 @@ describe.each(['collapse', 'filtered'])('a verdict of examples/data/%s', (name) 
       )
       .map((line) => JSON.parse(line) as { verdicts?: Verdict[] });
   }, 120_000);
+  afterAll(async () => {
+    await meter.provider.shutdown();
+    await closeServers();
+  });
 
   it('has the sentence on the terminal that some step was given, with that step’s severity as its glyph', () => {
     expect(terminal.all.length).toBeGreaterThan(2);
@@ -96,6 +144,65 @@ describe.each(['collapse', 'filtered'])('a verdict of examples/data/%s', (name) 
       expect(told).toMatch(new RegExp(`\\*\\*${severity}, since step \\d+\\*\\*: ${literal(asSaid(sentence))}`));
     }
   });
+
+  it('is told once to every sink that tells what is new, in the words of its step', () => {
+    const isNew = newOnes(byStep);
+    expect(isNew.length).toBeGreaterThan(terminal.all.length);
+    const tags = batches.flatMap((batch) => batch.tags.filter(({ key }) => key !== 'collapsar.last_step'));
+    expect(tags.filter(({ key }) => key !== 'collapsar.key')).toEqual(
+      isNew.map(({ kind, severity, step, sentence }) => {
+        return { key: `collapsar.${kind}`, value: `${severity}, step ${step}: ${sentence}` };
+      }),
+    );
+    expect(alerts.map(({ step, title, level, text }) => ({ step, title, level, text }))).toEqual(
+      isNew.map(({ kind, severity, step, sentence, advice }) => {
+        const level = { info: 'info', warning: 'warn', critical: 'error' }[severity];
+        return { step, title: kind.replaceAll('_', ' '), level, text: `${sentence} ${advice}` };
+      }),
+    );
+    const counted = [...(exports.at(-1)?.values ?? [])].filter(([key]) => key.startsWith('collapsar.verdicts '));
+    const numbers: Record<string, number> = {};
+    for (const { kind, severity } of isNew) {
+      const key = `collapsar.verdicts ${name} ${kind} ${severity}`;
+      numbers[key] = (numbers[key] ?? 0) + 1;
+    }
+    expect(Object.fromEntries(counted)).toEqual(numbers);
+  });
+
+  it('has the figures of its evidence in what MLflow and OpenTelemetry are sent of its step, and holds there as long', () => {
+    let compared = 0;
+    for (const { step, kind, evidence } of newOnes(byStep)) {
+      if (typeof evidence.mi !== 'number') continue;
+      const logged = batches.flatMap(({ metrics }) => metrics).find((one) => one.step === step && one.key === MI);
+      const values = exports.find((one) => one.step === step)?.values;
+      expect(logged?.value, `${kind} at ${step}`).toBeCloseTo(evidence.mi, 12);
+      expect(values?.get(`collapsar.mi_nats ${name} first_turn`)).toBeCloseTo(evidence.mi, 12);
+      if (typeof evidence.miShare === 'number') {
+        expect(values?.get(`collapsar.mi_start_ratio ${name}`)).toBeCloseTo(evidence.miShare, 12);
+      }
+      compared++;
+    }
+    expect(compared).toBeGreaterThan(1);
+    for (const { step, values } of exports) {
+      const holding = byStep.filter((one) => one.step === step);
+      const active = [...values].filter(([key, value]) => key.startsWith('collapsar.verdict_active ') && value === 1);
+      expect(active.map(([key]) => key).sort(), `step ${step}`).toEqual(
+        holding.map(({ kind, severity }) => `collapsar.verdict_active ${name} ${kind} ${severity}`).sort(),
+      );
+    }
+  });
 });
+
+/** `collapsar.verdict_active filtered template_collapse critical` -> 1. */
+async function exportedValues({ exported }: ReturnType<typeof openTelemetry>): Promise<ReadonlyMap<string, number>> {
+  return new Map(
+    (await exported()).flatMap(({ descriptor, dataPoints }) =>
+      dataPoints.map(({ attributes, value }): [string, number] => [
+        [descriptor.name, ...Object.values(attributes)].join(' '),
+        value as number,
+      ]),
+    ),
+  );
+}
 
 const literal = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

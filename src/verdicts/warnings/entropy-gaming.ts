@@ -3,7 +3,7 @@
 
 import { figure, percent } from '../../checks/numbers.js';
 import type { RunLevel } from '../levels/run-level.js';
-import { levelBelow } from '../statistics/present-level.js';
+import { levelBelow, PRESENT_STEPS } from '../statistics/present-level.js';
 import { rankTrend } from '../statistics/rank-trend.js';
 import type { Finding } from '../verdict.js';
 
@@ -25,6 +25,7 @@ export function entropyGaming(mi: RunLevel, entropy: RunLevel, success: RunLevel
   const first = high[0] as { step: number };
   const latest = entropy.recent.at(-1)?.value as number;
   const lost = levelBelow(mi, mi.start);
+  const miRecent = mi.recentMean(PRESENT_STEPS);
   const severe = lost <= LOSS_LEVEL;
   return {
     kind: 'entropy_gaming',
@@ -33,10 +34,10 @@ export function entropyGaming(mi: RunLevel, entropy: RunLevel, success: RunLevel
     evidence: {
       entropy: latest,
       entropyStart: entropy.start,
-      mi: mi.recentMean(4),
+      miRecent,
       miStart: mi.start,
       miBelowStartP: lost,
-      success: success.seen > 0 ? success.recentMean(4) : null,
+      successRecent: success.seen > 0 ? success.recentMean(PRESENT_STEPS) : null,
     },
     advice:
       'Lower the entropy bonus (or drop it): the added variety is noise that training pays for. Watch I(X;Z), not entropy.',
@@ -44,6 +45,6 @@ export function entropyGaming(mi: RunLevel, entropy: RunLevel, success: RunLevel
     sentence:
       `H(Z|X) is ${figure(latest)} nats a token, ${percent(latest / entropy.start)} of its start, but ` +
       `${success.seen > 0 ? 'neither I(X;Z) nor success rises' : 'I(X;Z) does not rise'} with it` +
-      `${severe ? `: I(X;Z) is at ${percent(mi.recentMean(4) / mi.start)} of its start` : ''}.`,
+      `${severe ? `: over the last ${PRESENT_STEPS} computed steps I(X;Z) is at ${percent(miRecent / mi.start)} of its start` : ''}.`,
   };
 }
