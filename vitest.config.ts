@@ -3,16 +3,7 @@ import { defineConfig } from 'vitest/config';
 
 /** More than half of the time of all files: services, clusters, killed processes, sizes. `npm run ci` runs them, `npm test` the rest. */
 const long = [
-  ...[
-    'bench-budget',
-    'bench-long',
-    'cli-process',
-    'cli-shards',
-    'engine-peak',
-    'filter-many',
-    'fuzz-corpus',
-    'gpu-check',
-  ],
+  ...['bench-budget', 'bench-long', 'cli-process', 'cli-shards', 'engine-peak', 'filter-many', 'gpu-check'],
   ...['install', 'intervals-uneven', 'logs-s3', 'monitor-memory', 'results-faults', 'results-many', 'score-plan-large'],
   ...['shards-killed', 'shards-s3', 'submit', 'text-calibration', 'trainer'],
   ...['addon-loading', 'bench-compare', 'bench-suite', 'engine-device-loading', 'metrics-samplers', 'monitor-restore'],

@@ -1,13 +1,14 @@
 // `npm run fuzz`: coverage-guided fuzzing of the readers of step files and rollout logs (fuzz/targets.ts).
 //   npm run fuzz                                   every target, a minute of the processor each
 //   npm run fuzz -- --seconds 600 npy              one, ten minutes
+//   npm run fuzz -- --corpus DIR                   keeps inputs there instead of in build/fuzz/corpus
 //   npm run fuzz -- --minimise                     only makes the corpus smaller
-// Interrupted, it keeps what it has found. Inputs that reach something new are kept in fuzz/corpus/<target>; a finding
-// goes to fuzz/findings, and ends the run with 1. jazzer.js would do the same, but the addon in its package needs glibc
-// 2.38, which Debian 12 has not.
+// Starts from fuzz/seeds/<target> and the corpus; inputs that reach something new are added to the corpus, also when
+// interrupted. A finding goes to build/fuzz/findings and ends the run with 1. jazzer.js would do the same, but the
+// addon in its package needs glibc 2.38, which Debian 12 lacks.
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { positive, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
@@ -15,10 +16,12 @@ import { COUNTERS, instrument } from './instrument.mjs';
 import { mutate, Random } from './mutate.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
-const { targets, seconds, seed, minimise } = readOptions(
+const build = join(root, 'build', 'fuzz');
+const { targets, seconds, seed, corpus, minimise } = readOptions(
   {
     seconds: { read: positive, default: '60' },
     seed: { read: whole(0), default: '1' },
+    corpus: { read: resolve, default: join(build, 'corpus') },
     minimise: { default: false },
   },
   ['targets...'],
@@ -27,7 +30,7 @@ const { targets, seconds, seed, minimise } = readOptions(
 const branches = new Uint32Array(COUNTERS);
 globalThis.__branches = branches;
 // One for each process: several targets may be fuzzed at a time.
-const built = join(root, 'build', 'fuzz', String(process.pid));
+const built = join(build, String(process.pid));
 process.once('exit', () => rmSync(built, { recursive: true, force: true }));
 const there = instrument(root, ['src', 'fuzz'], built, (file) => file.startsWith(join('src', 'logs')));
 const { readAsStep, TARGETS, useSidecars } = await import(pathToFileURL(join(built, 'fuzz', 'targets.js')).href);
@@ -69,12 +72,13 @@ async function run(target, input) {
 }
 
 function finding(target, input, error) {
-  const folder = join(root, 'fuzz', 'findings');
+  const folder = join(build, 'findings');
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${target.name}-${digest(input)}`);
   writeFileSync(file, input);
   console.error(
-    `${target.name}: ${error.stack}\nthe input is ${file}: mend the reader, then move it to fuzz/corpus/${target.name}`,
+    `${target.name}: ${error.stack}\nthe input is ${file}: mend the reader, then move it to fuzz/seeds/${target.name}, ` +
+      'as read-… or refused-…, named after what is in it',
   );
   process.exit(1);
 }
@@ -97,8 +101,7 @@ async function minimised(target, inputs) {
 }
 
 function load(folder) {
-  mkdirSync(folder, { recursive: true });
-  return readdirSync(folder).map((name) => readFileSync(join(folder, name)));
+  return existsSync(folder) ? readdirSync(folder).map((name) => readFileSync(join(folder, name))) : [];
 }
 
 let interrupted = false;
@@ -109,31 +112,32 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 async function fuzz(target, seconds, random) {
-  const folder = join(root, 'fuzz', 'corpus', target.name);
-  const { kept: corpus, reached } = await minimised(target, [Buffer.from('0'), ...load(folder)]);
-  console.log(`${target.name}: ${corpus.length} inputs reach ${reached.size} of what ${there} branches can count`);
+  const folder = join(corpus, target.name);
+  const seeds = [Buffer.from('0'), ...load(join(root, 'fuzz', 'seeds', target.name))];
+  const { kept: inputs, reached } = await minimised(target, [...seeds, ...load(folder)]);
+  console.log(`${target.name}: ${inputs.length} inputs reach ${reached.size} of what ${there} branches can count`);
   const end = processorMs() + seconds * 1000;
   let said = performance.now();
   let runs = 0;
   while (processorMs() < end && !interrupted) {
-    const parent = random.of(corpus);
-    const input = mutate(parent, target, random.of(corpus), random);
+    const parent = random.of(inputs);
+    const input = mutate(parent, target, random.of(inputs), random);
     const features = await run(target, input);
     runs++;
     // Reading from memory waits for nothing: signals need their turn.
     if (runs % 1000 === 0) await setImmediate();
     if (!features.every((feature) => reached.has(feature))) {
       for (const feature of features) reached.add(feature);
-      corpus.push(Buffer.from(input));
+      inputs.push(Buffer.from(input));
     }
     if (performance.now() - said < 30_000) continue;
     said = performance.now();
     console.log(
-      `${target.name}: ${runs} runs, ${corpus.length} inputs, ${reached.size} reached, ${Math.round((end - processorMs()) / 1000)} s to go`,
+      `${target.name}: ${runs} runs, ${inputs.length} inputs, ${reached.size} reached, ${Math.round((end - processorMs()) / 1000)} s to go`,
     );
   }
-  const { kept } = await minimised(target, corpus);
-  rmSync(folder, { recursive: true });
+  const { kept } = await minimised(target, inputs);
+  rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const input of kept) writeFileSync(join(folder, digest(input)), input);
   const bytes = kept.reduce((total, input) => total + input.length, 0);
