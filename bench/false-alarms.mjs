@@ -8,10 +8,10 @@
 //
 // Exit status 1 if the 95% binomial interval (Clopper–Pearson) of a measured rate lies above the stated one. Criticals are counted by
 // themselves, too.
-import { crossScoreMetrics, openEngine } from '../dist/index.js';
+import { crossScoreMetrics, openEngine, textMetrics } from '../dist/index.js';
 import { Judge } from '../dist/verdicts/index.js';
 import { list, readOptions, whole, wrongUsage } from '../scripts/options.mjs';
-import { byChance, even, mixedScores, namesOf } from './mixed-runs.mjs';
+import { byChance, even, mixedScores, mixedTexts, namesOf } from './mixed-runs.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { stepMetrics } from './step-metrics.mjs';
 import { storeResult } from './stored.mjs';
@@ -132,13 +132,30 @@ function drawnEnvironments(count, spread = 0.2) {
   };
 }
 
-/** The same of a policy that is known exactly. */
-function mixedPolicy(engine, count, countsOf) {
+/** The same of a policy that is known exactly, by its scores or by its texts. */
+function mixedPolicy(engine, count, countsOf, { told = 'scores', rows = 6 } = {}) {
   return async function* (uniform) {
     const names = namesOf(count);
+    const options = { permutations: 99 };
     for (let at = 1; at <= steps; at++) {
-      const scores = mixedScores(countsOf(names, uniform), 6, () => 1.8, uniform);
-      yield { metrics: await crossScoreMetrics(engine, scores, { permutations: 99 }) };
+      const counts = countsOf(names, uniform);
+      if (told === 'texts') {
+        yield {
+          texts: await textMetrics(
+            engine,
+            mixedTexts(counts, rows, () => 0.3, uniform),
+            options,
+          ),
+        };
+      } else {
+        yield {
+          metrics: await crossScoreMetrics(
+            engine,
+            mixedScores(counts, rows, () => 1.8, uniform),
+            options,
+          ),
+        };
+      }
     }
   };
 }
@@ -216,6 +233,26 @@ const MODELS = {
     words: 'a fixed policy of 4 environments, 16 prompts that fall on them by chance',
     draw: mixedPolicy(engine, 4, (names, uniform) => byChance(names, 16, uniform)),
   },
+  ...Object.fromEntries(
+    ['scores', 'texts'].flatMap((told) => [
+      [
+        `pairs-${told}`,
+        {
+          stated: [0.02, 0.05],
+          words: `a fixed policy of 8 environments, 2 prompts × 8 rows of each, by ${told}`,
+          draw: mixedPolicy(engine, 8, (names) => even(names, 2), { told, rows: 8 }),
+        },
+      ],
+      [
+        `pairs-change-${told}`,
+        {
+          stated: [0.02, 0.05],
+          words: `a fixed policy of 8 environments, 16 prompts × 8 rows that fall on them by chance, by ${told}`,
+          draw: mixedPolicy(engine, 8, (names, uniform) => byChance(names, 16, uniform), { told, rows: 8 }),
+        },
+      ],
+    ]),
+  ),
   'texts-ceiling': {
     stated: [0.01, 0.02],
     words: 'texts at their ceiling, scatter 5%',

@@ -140,6 +140,32 @@ for (const [instrument, latest] of [
       );
     });
 
+    it.each([1, 2, 3])('says by step 20 which of eight with two prompts each collapse (seed %i)', async (seed) => {
+      const names = mixed.namesOf(8);
+      const collapsing = ['env-1', 'env-4', 'env-6'];
+      const counts = () => mixed.even(names, 2);
+      const steps = await stepsOf({ instrument, names, rows: 8, seed, steps: 24, counts, collapsing });
+      const judge = new Judge();
+      const { first, last } = judged(steps.slice(0, 20), judge);
+      expect(first).toBeGreaterThanOrEqual(10);
+      const early = namesIn(last);
+      expect(early.length).toBeGreaterThanOrEqual(1);
+      expect(collapsing).toEqual(expect.arrayContaining(early));
+      // Two prompts of one step tell little: their steps are judged two at a time.
+      const later = judged(steps.slice(20), judge).last;
+      expect(namesIn(later)).toEqual(collapsing);
+      const collapse = later.find(({ kind }) => kind === 'template_collapse');
+      expect(collapse?.sentence).toContain(`${instrument === 'scores' ? 'I(X;Z)' : 'bound of I(X;Z)'} over 2 steps is`);
+    });
+
+    it('says nothing of healthy environments of two prompts, or of one to four by chance', async () => {
+      const names = mixed.namesOf(8);
+      const run = { instrument, names, rows: 8, seed: 7, steps: 40 } as const;
+      expect(judged(await stepsOf({ ...run, counts: () => mixed.even(names, 2) })).first).toBeUndefined();
+      const counts = (_: number, uniform: () => number) => mixed.byChance(names, 16, uniform);
+      expect(judged(await stepsOf({ ...run, counts })).first).toBeUndefined();
+    });
+
     it.each([1, 2])('says nothing of a healthy mixture, steady or changing (seed %i)', async (seed) => {
       const names = mixed.namesOf(8);
       const steady = await stepsOf({ instrument, names, rows: 6, seed, steps: 16, counts: () => mixed.even(names, 4) });

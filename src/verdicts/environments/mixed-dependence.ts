@@ -1,5 +1,5 @@
-// A run whose batches mix environments: the level of the run as a whole, and each environment of four prompts or more, by
-// the same rules at a level that they share.
+// A run whose batches mix environments: the level of the run as a whole, and each environment, by the same rules at a
+// level that they share. Of environments with two or three prompts steps in succession are judged together.
 import {
   count,
   either,
@@ -21,8 +21,9 @@ import { LEAST_PROMPTS, type StepLevels } from '../levels/step-levels.js';
 import { type DependenceStep, PromptDependence, promptDependenceFields } from '../prompt-dependence.js';
 import type { Regimes } from '../regimes.js';
 import type { Finding, VerdictKind } from '../verdict.js';
-import { type EnvironmentStep, environmentStep } from './environment-step.js';
+import { type EnvironmentStep, environmentStep, environmentStepShape } from './environment-step.js';
 import { environmentFindings } from './environment-verdicts.js';
+import { joinedLevels } from './joined-steps.js';
 import { PooledLevel, pooledLevelShape } from './pooled-level.js';
 
 /** So many environments are judged by themselves: those that come first in a run. */
@@ -45,13 +46,27 @@ const saidShape = list(findingShape);
 export const mixedDependenceShape = fields({
   steps: count,
   pooled: fields({ ...promptDependenceFields, level: pooledLevelShape, said: saidShape }),
-  each: list(fields({ name: text, ...promptDependenceFields, said: saidShape }), MOST_JUDGED),
+  each: list(
+    fields({
+      name: text,
+      ...promptDependenceFields,
+      said: saidShape,
+      /** Latest steps with too few prompts to be judged by themselves. */
+      few: list(environmentStepShape, LEAST_PROMPTS),
+    }),
+    MOST_JUDGED,
+  ),
 });
 export type MixedDependenceJson = Shaped<typeof mixedDependenceShape>;
 
 interface Judged {
   readonly dependence: PromptDependence;
   said: readonly Finding[];
+}
+
+/** An environment, with the steps that wait to be judged together. */
+interface JudgedEnvironment extends Judged {
+  few: readonly EnvironmentStep[];
 }
 
 /** What was said, without the clause for a step that is over. */
@@ -71,16 +86,16 @@ export class MixedDependence {
   #steps: number;
   readonly #level: PooledLevel;
   readonly #pooled: Judged;
-  readonly #each: Map<string, Judged>;
+  readonly #each: Map<string, JudgedEnvironment>;
 
   constructor(saved?: MixedDependenceJson) {
     this.#steps = saved?.steps ?? 0;
     this.#level = new PooledLevel(saved?.pooled.level);
     this.#pooled = { dependence: new PromptDependence(saved?.pooled), said: saved?.pooled.said ?? [] };
     this.#each = new Map(
-      (saved?.each ?? []).map(({ name, said, ...dependence }) => [
+      (saved?.each ?? []).map(({ name, said, few, ...dependence }) => [
         name,
-        { dependence: new PromptDependence(dependence), said },
+        { dependence: new PromptDependence(dependence), said, few },
       ]),
     );
   }
@@ -89,7 +104,9 @@ export class MixedDependence {
     return {
       steps: this.#steps,
       pooled: { ...this.#pooled.dependence.toJSON(), level: this.#level.toJSON(), said: asOfBefore(this.#pooled) },
-      each: [...this.#each].map(([name, one]) => ({ name, ...one.dependence.toJSON(), said: asOfBefore(one) })),
+      each: [...this.#each].map(([name, one]) => {
+        return { name, ...one.dependence.toJSON(), said: asOfBefore(one), few: structuredClone([...one.few]) };
+      }),
     };
   }
 
@@ -109,7 +126,7 @@ export class MixedDependence {
 
   /** An environment that was all of the run before. */
   join(name: string, before: PromptDependence): void {
-    this.#each.set(name, { dependence: new PromptDependence(before.toJSON()), said: [] });
+    this.#each.set(name, { dependence: new PromptDependence(before.toJSON()), said: [], few: [] });
   }
 
   /**
@@ -125,7 +142,7 @@ export class MixedDependence {
     for (const one of [this.#pooled, ...this.#each.values()]) one.said = asOfBefore(one);
     const { instrument } = first.levels;
     const judged = new Set<VerdictKind>();
-    const present = known.filter(({ name, levels }) => this.#isJudged(name, levels));
+    const present = known.flatMap(({ name, levels }) => this.#present(name, levels));
     const tests = this.#each.size + 1;
     const take = (one: Judged, at: number, levels: StepLevels): DependenceStep => {
       const found = one.dependence.read(at, { ...levels, tests }, success);
@@ -133,7 +150,10 @@ export class MixedDependence {
       one.said = found.findings;
       return found;
     };
-    for (const { name, levels } of present) take(this.#each.get(name) as Judged, step, levels);
+    for (const { judged: one, levels } of present) {
+      const together = togetherOf(one, levels);
+      if (together !== undefined) take(one, step, together);
+    }
 
     const figures = new Map(known.map(({ name, levels }) => [name, environmentStep(levels)]));
     const reading = this.#readPooled(step, figures, instrument, take);
@@ -146,13 +166,13 @@ export class MixedDependence {
     return { reading, findings, judged: [...judged] };
   }
 
-  /** Whether an environment is judged by itself; of four prompts or more one is from its first step on. */
-  #isJudged(name: string, { prompts }: StepLevels): boolean {
-    if (prompts < LEAST_PROMPTS) return false;
+  /** An environment that is judged by itself, as it is from its first step on; of more than MOST_JUDGED none. */
+  #present(name: string, levels: StepLevels): { judged: JudgedEnvironment; levels: StepLevels }[] {
     if (!this.#each.has(name) && this.#each.size < MOST_JUDGED) {
-      this.#each.set(name, { dependence: new PromptDependence(), said: [] });
+      this.#each.set(name, { dependence: new PromptDependence(), said: [], few: [] });
     }
-    return this.#each.has(name);
+    const judged = this.#each.get(name);
+    return judged === undefined ? [] : [{ judged, levels }];
   }
 
   #readPooled(
@@ -170,4 +190,18 @@ export class MixedDependence {
     const sentence = `Undecided: step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
     return reading ?? { regime: null, since: step, mi: null, entropy: null, sentence };
   }
+}
+
+/**
+ * What an environment can be judged by with a step: the step, or with those that waited for it when they have enough
+ * prompts together. Undefined while they have not.
+ */
+function togetherOf(one: JudgedEnvironment, levels: StepLevels): StepLevels | undefined {
+  const steps = [...one.few, environmentStep(levels)];
+  one.few = [];
+  if (levels.prompts >= LEAST_PROMPTS) return levels;
+  if (steps.reduce((sum, { prompts }) => sum + prompts, 0) >= LEAST_PROMPTS)
+    return joinedLevels(steps, levels.instrument);
+  one.few = steps;
+  return undefined;
 }

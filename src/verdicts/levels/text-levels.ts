@@ -38,7 +38,7 @@ export function textLevels(
   const p = typeof pValue === 'number' && Number.isFinite(pValue) ? pValue : null;
   return {
     instrument: entropy === measured.logprobs ? TEXTS_AND_LOGPROBS : TEXTS_ALONE,
-    mi: comparable(whole, prompts),
+    mi: atPowersOfTwo(whole, prompts),
     whole,
     dependence: { whole: dependenceAmong(bound, interval.error, prompts), pairs: null, prompts },
     // How much it scatters is known from step to step alone.
@@ -90,7 +90,7 @@ function varietyOf({ values }: TextMetrics): Readonly<Record<Variety, number | u
  * The bound is of as many prompts as the step has: for steps of a few more or less it is scaled to the powers of two
  * next to them, as its ceiling is.
  */
-function comparable({ value, low, high, error }: Estimate, prompts: number): MiAt[] {
+export function atPowersOfTwo({ value, low, high, error }: Estimate, prompts: number): MiAt[] {
   const exponent = Math.log2(prompts);
   const powers = new Set([Math.floor(exponent), Math.ceil(exponent)].map((power) => 2 ** power));
   return [...powers].map((count) => {
