@@ -1,8 +1,8 @@
 // What compiling the addon takes, and whether it is on this machine: a C++ compiler with CMake, or with make and
 // Python; nvcc; a GPU.
 import { spawnSync } from 'node:child_process';
-import { existsSync, realpathSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
+import { existsSync, readdirSync, realpathSync } from 'node:fs';
+import { basename, delimiter, dirname, join } from 'node:path';
 
 const oldestCMake = [3, 19]; // string(JSON)
 
@@ -43,11 +43,37 @@ function findCompiler() {
   return fail(`CXX is "${named}", which cannot be run: correct it, or unset it for g++ or clang++.`);
 }
 
-/** Where nvcc is, by the means that CMake knows and in the place where NVIDIA's packages put it; or null. */
+/** The shortest way to an nvcc: no toolkit, no root. */
+export const nvccPackages = 'pip install nvidia-cuda-nvcc nvidia-cuda-cccl';
+
+/** nvcc of NVIDIA's packages in a Python's environment (`nvidia/cu13/bin/nvcc`), the newest, or undefined. */
+function nvccOfPython(python) {
+  const { stdout } = spawnSync(python, ['-c', 'import nvidia; print(*nvidia.__path__, sep="\\n")'], { encoding: 'utf8' });
+  const folders = (stdout ?? '').split('\n').filter((folder) => existsSync(folder));
+  const toolkits = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+  const versionIn = (toolkit) => Number(basename(toolkit).slice(2));
+  return toolkits
+    .filter((toolkit) => /^cu\d+$/.test(basename(toolkit)))
+    .sort((a, b) => versionIn(b) - versionIn(a))
+    .map((toolkit) => join(toolkit, 'bin', 'nvcc'))
+    .find((command) => versionOf(command) !== null);
+}
+
+/**
+ * Where nvcc is, by the means that CMake knows, in the place where NVIDIA's packages put it, or in the environment of
+ * COLLAPSAR_PYTHON, of VIRTUAL_ENV or of the Python on the PATH; or null.
+ */
 export function findNvcc() {
   const folders = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter(Boolean);
   const places = [process.env.CUDACXX, 'nvcc', ...folders.map((folder) => join(folder, 'bin', 'nvcc'))].filter(Boolean);
-  return places.find((command) => versionOf(command) !== null) ?? null;
+  const installed = places.find((command) => versionOf(command) !== null);
+  if (installed !== undefined) return installed;
+  const environment = process.env.VIRTUAL_ENV && join(process.env.VIRTUAL_ENV, 'bin', 'python');
+  for (const python of [process.env.COLLAPSAR_PYTHON, environment, 'python3', 'python'].filter(Boolean)) {
+    const nvcc = nvccOfPython(python);
+    if (nvcc !== undefined) return nvcc;
+  }
+  return null;
 }
 
 /** Whether NVIDIA's driver is here: its kernel module, or its library (in containers, under WSL). */

@@ -22,6 +22,7 @@ import {
   hasDriver,
   missingToolsMessage,
   namedCompiler,
+  nvccPackages,
   versionOf,
   versionOfCompiler,
 } from './addon-tools.mjs';
@@ -210,7 +211,7 @@ function planCuda(choice, build) {
   }
   if (build === 'gyp') return { without: 'it needs CMake' };
   const nvcc = findNvcc();
-  return nvcc === null ? { without: 'there is no nvcc: install the CUDA toolkit, 12.8 or newer' } : { nvcc };
+  return nvcc === null ? { without: `there is no nvcc: ${nvccPackages}, or install the CUDA toolkit, 12.8 or newer` } : { nvcc };
 }
 
 /** What the backend is compiled for: the GPUs of this machine; where there is none, null: all that it knows. */
@@ -265,8 +266,9 @@ if (build === undefined) fail(missingToolsMessage(missing));
 const cuda = planCuda(choice, build);
 if (choice === 'on' && cuda.nvcc === undefined) {
   fail(
-    'COLLAPSAR_CUDA=on, but there is no nvcc: install the CUDA toolkit, 12.8 or newer (developer.nvidia.com/cuda-downloads), ' +
-      'and put its bin folder on PATH, or name nvcc by CUDACXX.',
+    `COLLAPSAR_CUDA=on, but there is no nvcc: ${nvccPackages} (in the environment of COLLAPSAR_PYTHON, of VIRTUAL_ENV or of ` +
+      'the Python on PATH), or install the CUDA toolkit, 12.8 or newer (developer.nvidia.com/cuda-downloads), and put its ' +
+      'bin folder on PATH, or name nvcc by CUDACXX.',
   );
 }
 

@@ -8,6 +8,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { findNvcc, nvccPackages } from './addon-tools.mjs';
 import { check, root, skip, start, versionOf } from './stage.mjs';
 
 /** Kernels through which every byte of a tensor goes. */
@@ -23,9 +24,9 @@ const shortBlocks = (kernel) => (kernel.includes('<double') ? 4 : 5);
 /** More instructions than this an element of bfloat16, and an H200's memory is faster than its arithmetic. */
 const instructionCeiling = 13.8;
 
-const nvcc = [process.env.CUDACXX, 'nvcc', '/usr/local/cuda/bin/nvcc'].filter(Boolean).find((name) => versionOf(name));
-if (nvcc === undefined) {
-  skip('CUDA compilation (there is no nvcc)');
+const nvcc = findNvcc();
+if (nvcc === null) {
+  skip(`CUDA compilation (there is no nvcc: ${nvccPackages})`);
   process.exit(0);
 }
 

@@ -182,6 +182,24 @@ describe.skipIf(!canBuild)('scripts/install.mjs', () => {
       expect(install({ ...env, COLLAPSAR_CUDA: 'auto' }).said).toContain('compiling the CUDA backend');
     });
 
+    it.skipIf(!found('python3') || existsSync('/usr/local/cuda/bin/nvcc'))(
+      "takes nvcc of NVIDIA's packages for Python where no other is",
+      () => {
+        const packages = join(work, 'packages');
+        for (const [toolkit, nvcc] of Object.entries({ cu9: compiler('nvcc-9'), cu13: compiler('nvcc-13') })) {
+          const bin = join(packages, 'nvidia', toolkit, 'bin');
+          mkdirSync(bin, { recursive: true });
+          copyFileSync(nvcc, join(bin, 'nvcc'));
+        }
+        const env = environment(true);
+        const path = env.PATH?.split(delimiter).filter((folder) => !existsSync(join(folder, 'nvcc')));
+        const nowhere = { CUDACXX: '', CUDA_HOME: '', CUDA_PATH: '', COLLAPSAR_PYTHON: '', VIRTUAL_ENV: '' };
+        const { said } = install({ ...env, ...nowhere, PYTHONPATH: packages, PATH: path?.join(delimiter) });
+        const nvcc = join(packages, 'nvidia', 'cu13', 'bin', 'nvcc');
+        expect(said).toContain(`building the CUDA backend with ${nvcc} failed`);
+      },
+    );
+
     it('compiles nothing when npx installs a clone once more', () => {
       mkdirSync(join(root, 'src'), { recursive: true });
       const { status, said } = install({ ...environment(true), COLLAPSAR_CUDA: 'on', npm_command: 'exec' });
