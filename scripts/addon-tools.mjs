@@ -48,7 +48,9 @@ export const nvccPackages = 'pip install nvidia-cuda-nvcc nvidia-cuda-cccl';
 
 /** nvcc of NVIDIA's packages in a Python's environment (`nvidia/cu13/bin/nvcc`), the newest, or undefined. */
 function nvccOfPython(python) {
-  const { stdout } = spawnSync(python, ['-c', 'import nvidia; print(*nvidia.__path__, sep="\\n")'], { encoding: 'utf8' });
+  const { stdout } = spawnSync(python, ['-c', 'import nvidia; print(*nvidia.__path__, sep="\\n")'], {
+    encoding: 'utf8',
+  });
   const folders = (stdout ?? '').split('\n').filter((folder) => existsSync(folder));
   const toolkits = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
   const versionIn = (toolkit) => Number(basename(toolkit).slice(2));

@@ -211,7 +211,9 @@ function planCuda(choice, build) {
   }
   if (build === 'gyp') return { without: 'it needs CMake' };
   const nvcc = findNvcc();
-  return nvcc === null ? { without: `there is no nvcc: ${nvccPackages}, or install the CUDA toolkit, 12.8 or newer` } : { nvcc };
+  return nvcc === null
+    ? { without: `there is no nvcc: ${nvccPackages}, or install the CUDA toolkit, 12.8 or newer` }
+    : { nvcc };
 }
 
 /** What the backend is compiled for: the GPUs of this machine; where there is none, null: all that it knows. */

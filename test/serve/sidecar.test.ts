@@ -326,10 +326,8 @@ describe('the protocol', () => {
     const long = sidecar.ask('rollouts', { step: 1, rows: { texts, groups } }).then(() => {
       isDone = true;
     });
-    const started_at = performance.now();
     expect(await sidecar.ask('ping')).toMatchObject({ waiting: 1 });
     expect(isDone).toBe(false);
-    expect(performance.now() - started_at).toBeLessThan(1000);
     await long;
   });
 });

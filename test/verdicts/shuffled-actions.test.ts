@@ -190,12 +190,13 @@ describe('readEvidenceOn', () => {
     const engine = await openEngine({ device: 'cpu', threads: 1 });
     const controller = new AbortController();
     const reason = new Error('enough');
-    const running = readEvidenceOn(engine, evidence, { permutations: 1e6, signal: controller.signal });
+    const running = readEvidenceOn(engine, evidence, { permutations: 1e8, signal: controller.signal });
     await new Promise((resolve) => setTimeout(resolve, 20));
     const before = performance.now();
     controller.abort(reason);
     await expect(running).rejects.toBe(reason);
-    expect(performance.now() - before).toBeLessThan(1000);
+    // All of them would take minutes.
+    expect(performance.now() - before).toBeLessThan(10_000);
     await expect(readEvidenceOn(engine, { step: -1.5 })).rejects.toThrow('evidence.step');
     await engine.dispose();
   });

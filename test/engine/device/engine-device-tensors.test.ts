@@ -303,14 +303,15 @@ emulatedOnly('abort', () => {
   it('stops an operation at once', async () => {
     await using engine = await openOnDevice();
     const tensor = await engine.upload({ data: new Float32Array(2 ** 16), dtype: 'float32', shape: [2 ** 13, 8] });
-    setEmulation({ LAUNCH_US: 250_000 }); // 8 starts, of 1024 rows each
+    setEmulation({ LAUNCH_US: 800_000 }); // 8 starts, of 1024 rows each
     const controller = new AbortController();
     const running = engine.logitStats(tensor, { signal: controller.signal });
     await sleep(20);
     const start = performance.now();
     controller.abort();
     await expect(running).rejects.toBe(controller.signal.reason);
-    expect(performance.now() - start).toBeLessThan(1000);
+    // Before the eight have run, which take six seconds.
+    expect(performance.now() - start).toBeLessThan(4000);
     setEmulation();
     expect((await engine.logitStats(tensor)).rows).toBe(2 ** 13);
     await tensor.dispose();

