@@ -10,6 +10,8 @@ const long = [
   ...['score-plan', 'shards', 'sidecar', 'report-page', 'moved-page'],
 ].map((name) => `test/**/${name}.test.ts`);
 const set = process.env.COLLAPSAR_TESTS;
+// Instrumented code is slower by as much.
+const limit = process.env.COLLAPSAR_SANITIZED === undefined ? 60_000 : 300_000;
 
 export default defineConfig({
   // The example trainer imports the package by its name.
@@ -23,8 +25,8 @@ export default defineConfig({
     include: set === 'long' ? long : ['test/**/*.test.ts'],
     exclude: set === 'quick' ? long : [],
     // Stress and property tests share few cores with the engine's own threads.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: limit,
+    hookTimeout: limit,
     // Processes, not threads: a crash in native code then takes one test file down and names it.
     pool: 'forks',
     // By default one core is left free, which of two is half. And some files wait, for servers and processes: one more.

@@ -150,7 +150,7 @@ export async function probeCuda(index: number, signal: AbortSignal | undefined):
       problem: given
         ? `there is no file ${path}, which COLLAPSAR_CUDA_BACKEND names`
         : `this installation has no CUDA backend (${path}): ${isPublished(cudaPackage) ? `npm install ${cudaPackage}, or ` : ''}` +
-          'install nvcc (pip install nvidia-cuda-nvcc nvidia-cuda-cccl, or the CUDA toolkit, 12.8 or newer), and run npx collapsar build --cuda on',
+          'install the CUDA toolkit, 12.8 or newer, or its compiler alone (pip install nvidia-cuda-nvcc nvidia-cuda-cccl); then npx collapsar build --cuda on',
     };
   }
   const key = `${path}\n${index}`;

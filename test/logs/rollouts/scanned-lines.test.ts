@@ -144,7 +144,7 @@ describe('lines that native code looks through', () => {
     );
   });
 
-  it('hold it in a hundred thousand damaged ones, of brackets above all', () => {
+  it('hold it in very many damaged ones, of brackets above all', () => {
     const uniform = uniformNumbers(20);
     const below = (count: number): number => Math.floor(uniform() * count);
     const soup = '{}[]{}[]",:\\0 1';
@@ -152,7 +152,7 @@ describe('lines that native code looks through', () => {
       '{"a": [[1, 2], {"b": [3]}], "output": "x[}", "": {"c": {}}}',
       '{"é": [10000, 20000], "a": {"d": "]"}}',
     ];
-    const lines = Array.from({ length: 100_000 }, () => {
+    const lines = Array.from({ length: process.env.COLLAPSAR_SANITIZED === undefined ? 100_000 : 10_000 }, () => {
       const line = [...(whole[below(whole.length)] as string)];
       for (let change = below(4); change >= 0; change--) {
         line.splice(below(line.length + 1), below(2), soup[below(soup.length)] as string);
