@@ -34,7 +34,7 @@ for (let n = 1; n <= 30; n++) {
   const mi = metrics['collapse_first_turn_sample/mi_seq_estimate'];
   if (mi !== undefined)
     console.log(`step ${n}: I(X;Z) ${mi.toFixed(2)} nats, ${judgement.regime.regime ?? 'undecided'}`);
-  for (const { raised, severity, sentence } of judgement.verdicts)
-    if (raised === n) console.log(`${severity}: ${sentence}`);
+  for (const { said, severity, sentence } of judgement.verdicts)
+    if (said === n) console.log(`${severity}: ${sentence}`);
 }
 await monitor.dispose();

@@ -65,7 +65,7 @@ const judgeFields = fields({
 });
 
 const savedState = new SavedState(
-  { format: 'collapsar/judge', version: 5, is: 'judge', from: 'Judge.toJSON()', without: 'start a new Judge' },
+  { format: 'collapsar/judge', version: 6, is: 'judge', from: 'Judge.toJSON()', without: 'start a new Judge' },
   judgeFields,
 );
 export const judgeShape = savedState.shape;
@@ -286,7 +286,7 @@ export class Judge {
   toJSON(): JudgeJson {
     return {
       format: 'collapsar/judge',
-      version: 5,
+      version: 6,
       options: { ...this.#options },
       lastStep: this.#lastStep,
       firstStep: this.#firstStep,

@@ -17,16 +17,19 @@ import {
 } from '../checks/saved.js';
 import type { Finding, Severity, Verdict, VerdictKind } from './verdict.js';
 
-/** What a run was told under one kind. The figures are those of the step at which it was first said that grave. */
+/**
+ * What a run was told under one kind: said, severity, evidence and sentence are those of the step at which it first was
+ * as grave as it ever became.
+ */
 export interface RunVerdict extends Verdict {
-  /** Gravest that it became. */
-  readonly severity: Severity;
   /** Last step at which it held. */
   readonly until: number;
   /** Whether it still holds at the run's last step. */
   readonly holds: boolean;
   /** How often it was raised. */
   readonly times: number;
+  /** Its last stretch and what was said last, where it was raised more than once or the gravest is not the last word. */
+  readonly last?: Omit<Verdict, 'kind' | 'step'>;
 }
 
 /** An information that comes back within this number of steps with evidence is the same one: it is not raised again. */
@@ -37,17 +40,19 @@ export const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
 
 const evidenceValue = either((value) => typeof value === 'string', text, nullable(number));
 
-const saying = {
+const sayingShape = fields({
+  severity: oneOf('info', 'warning', 'critical'),
+  /** The step at which it was said. */
+  at: count,
   environment: optional(text),
   environments: optional(list(text)),
   evidence: record(evidenceValue),
   advice: text,
   sentence: text,
-};
+});
+type Saying = Shaped<typeof sayingShape>;
 
 const entryShape = fields({
-  /** The gravest that it became; evidence and sentence are those of the step at which it first did. */
-  severity: oneOf('info', 'warning', 'critical'),
   since: count,
   raised: count,
   /** Beginning of the present or last stretch. */
@@ -58,9 +63,10 @@ const entryShape = fields({
   /** Steps with evidence on it since it last held. */
   absent: count,
   times: count,
-  ...saying,
-  /** What was said in this stretch, when it was said that grave: it stays over the steps at which it goes on to hold. */
-  said: fields({ severity: oneOf('info', 'warning', 'critical'), ...saying }),
+  /** What was said when it first was as grave as it ever became. */
+  gravest: sayingShape,
+  /** What was said last: it stays over the steps at which it goes on to hold. */
+  said: sayingShape,
   /** Its figures at the latest step that had any, in words, where that is a later one. */
   now: nullable(text),
 });
@@ -91,31 +97,21 @@ export class VerdictLog {
       entry.until = step;
       // Its beginning stays while it holds, also where a later step names another one.
       const { lastSince: since, lastRaised: raised, said, now } = entry;
-      verdicts.push({ kind, severity: said.severity, since, raised, step, ...copy(said, now) });
+      verdicts.push({ kind, since, raised, step, ...told(said, now) });
     }
     return verdicts.sort((a, b) => GRAVITY.indexOf(b.severity) - GRAVITY.indexOf(a.severity));
   }
 
   #note(step: number, finding: Finding): void {
-    const { kind, since, severity, now } = finding;
-    const said = { severity, ...copy(finding) };
+    const { kind, since, now } = finding;
+    const said = sayingOf(step, finding);
     const entry = this.#entries.get(kind);
     if (entry === undefined) {
-      const first = {
-        since,
-        raised: step,
-        lastSince: since,
-        lastRaised: step,
-        until: step,
-        holds: true,
-        absent: 0,
-        times: 1,
-        now: null,
-      };
-      this.#entries.set(kind, { severity, ...first, ...copy(said), said });
+      const stretch = { since, raised: step, lastSince: since, lastRaised: step, until: step };
+      this.#entries.set(kind, { ...stretch, holds: true, absent: 0, times: 1, gravest: said, said, now: null });
       return;
     }
-    const isInfo = severity === 'info' && entry.said.severity === 'info';
+    const isInfo = said.severity === 'info' && entry.said.severity === 'info';
     const isBack = !entry.holds && !(isInfo && entry.absent <= RETURN_STEPS);
     if (isBack) {
       entry.lastSince = since;
@@ -125,50 +121,59 @@ export class VerdictLog {
     entry.holds = true;
     entry.absent = 0;
     // A sentence has the evidence it was said with; said again is what has become graver, or true of other environments.
-    const isSaid = isBack || isGraver(severity, entry.said.severity) || !namesAll(entry.said, said);
+    const isSaid = isBack || isGraver(said, entry.said) || !namesAll(entry.said, said);
     if (isSaid) entry.said = said;
     entry.now = isSaid || now === undefined ? null : `; at step ${step} ${now}.`;
-    if (isGraver(severity, entry.severity) || hasMore(entry, said)) {
-      delete entry.environment;
-      Object.assign(entry, copy(said));
-    }
-    if (isGraver(severity, entry.severity)) entry.severity = severity;
+    const isMore = said.severity === entry.gravest.severity && hasMore(entry.gravest, said);
+    if (isSaid && (isGraver(said, entry.gravest) || isMore)) entry.gravest = said;
   }
 
   /** In the order in which they were first said. */
   get all(): RunVerdict[] {
     return [...this.#entries].map(([kind, entry]) => {
-      const { severity, since, raised, until, holds, times, now } = entry;
-      const said = copy(entry, holds ? now : null);
-      return { kind: kind as VerdictKind, severity, since, raised, step: raised, until, holds, times, ...said };
+      const { since, raised, lastSince, lastRaised, until, holds, times, gravest, said } = entry;
+      const now = holds ? entry.now : null;
+      const isLast = said.at === gravest.at;
+      const last = { since: lastSince, raised: lastRaised, ...told(said, now) };
+      return {
+        ...{ kind: kind as VerdictKind, since, raised, step: raised, until, holds, times },
+        ...told(gravest, isLast ? now : null),
+        ...((times > 1 || !isLast) && { last }),
+      };
     });
   }
 
   toJSON(): VerdictLogJson {
-    const entries = [...this.#entries].map(([kind, { said, now, ...entry }]) => {
-      return [kind, { ...entry, ...copy(entry), said: { severity: said.severity, ...copy(said) }, now }];
-    });
-    return Object.fromEntries(entries) as VerdictLogJson;
+    return structuredClone(Object.fromEntries(this.#entries));
   }
 }
 
-type Saying = Pick<Finding, 'environment' | 'environments' | 'evidence' | 'advice' | 'sentence'>;
+const isGraver = (one: Saying, than: Saying): boolean => GRAVITY.indexOf(one.severity) > GRAVITY.indexOf(than.severity);
 
-const isGraver = (severity: Severity, than: Severity): boolean => GRAVITY.indexOf(severity) > GRAVITY.indexOf(than);
-
-/** @param now a clause behind the sentence */
-function copy({ environment, environments, evidence, advice, sentence }: Saying, now: string | null = null) {
+function sayingOf(at: number, finding: Finding): Saying {
+  const { severity, environment, environments, evidence, advice, sentence } = finding;
   return {
+    ...{ severity, at },
     ...(environment !== undefined && { environment }),
     ...(environments && { environments: [...environments] }),
+    ...{ evidence: { ...evidence }, advice, sentence },
+  };
+}
+
+/** @param now a clause behind the sentence */
+function told({ at, sentence, ...saying }: Saying, now: string | null) {
+  const { environments, evidence } = saying;
+  return {
+    ...saying,
+    said: at,
+    ...(environments && { environments: [...environments] }),
     evidence: { ...evidence },
-    advice,
     sentence: now === null ? sentence : `${sentence.replace(/\.$/, '')}${now}`,
   };
 }
 
 /** Whether a later finding names every environment of an earlier one, and others. */
-export function hasMore(before: Named, now: Named): boolean {
+function hasMore(before: Named, now: Named): boolean {
   return namesAll(now, before) && !namesAll(before, now);
 }
 

@@ -26,18 +26,25 @@ export interface Verdict {
   readonly since: number;
   /** Training step at which it was first said; it holds from there to `step`. */
   readonly raised: number;
+  /**
+   * Training step at which it was said as it is here: that of `severity`, `evidence` and `sentence`. `said === step`
+   * marks what is new: a verdict that begins, has become graver, or is true of other environments.
+   */
+  readonly said: number;
   /** Training step that this verdict is about. */
   readonly step: number;
-  /** The figures that it was said with, at the step at which it was said that grave. NaN does not occur: a figure that is not there is null. */
+  /** The figures of step `said`. NaN does not occur: a figure that is not there is null. */
   readonly evidence: Readonly<Record<string, number | string | null>>;
   /** What to do, in words. */
   readonly advice: string;
-  /** What is the case, in a sentence, with the figures it was said with; a clause behind it has those of a later step. */
+  /** What is the case, in a sentence, with the figures of step `said`; a clause behind it has those of a later one. */
   readonly sentence: string;
 }
 
 /** What one rule found at one step: a verdict but for when it was first said, which the verdict log knows. */
-export type Finding = Omit<Verdict, 'raised' | 'step'> & {
+export type Finding = Omit<Verdict, 'raised' | 'said' | 'step'> & {
+  /** Step of its figures, where they are those of an earlier one. */
+  readonly of?: number;
   /** The step's main figures, for a clause behind what was said at an earlier one. */
   readonly now?: string;
 };

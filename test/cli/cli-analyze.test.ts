@@ -282,7 +282,9 @@ describe('the verdicts', () => {
     expect(first).toBe('✖ collapse  template collapse since step 136, said at step 140');
     expect(out.split('\n').at(-1)).toBe('✖ collapse  template collapse since step 136 · MI 0.201, 14% of start');
     expect(out).toMatch(/^ {2}✖ template_collapse from step 136 \(said at 140\) to the end$/m);
-    expect(out).toMatch(/^ {2}▲ entropy_gaming from step 124 \(said at 128\), 2 stretches, the last to the end$/m);
+    expect(out).toMatch(
+      /^ {2}▲ entropy_gaming from step 124 \(said at 128, warning at 136\), 2 stretches, the\n {4}last to the end$/m,
+    );
     expect(out.replace(/\s+/g, ' ')).toContain('→ Stop, go back to a checkpoint from before');
     const fine = (await collapsar(['analyze', healthy, '--permutations', '0'])).out;
     expect(fine.split('\n')[0]).toBe('● healthy  diverse');

@@ -24,11 +24,13 @@ const GLYPHS = { critical: '✖', warning: '▲', info: '·' } as const;
 
 /** Those that a step begins, or makes graver, or true of other environments: no step before had these words. */
 function newOnes(verdicts: readonly Verdict[]): Verdict[] {
-  return verdicts.filter(({ kind, severity, raised, step, sentence }) => {
+  const isNew = verdicts.filter(({ kind, severity, raised, step, sentence }) => {
     const isBefore = (one: Verdict): boolean =>
       one.kind === kind && one.severity === severity && one.raised === raised && one.step < step;
     return !verdicts.some((one) => isBefore(one) && asSaid(one.sentence) === asSaid(sentence));
   });
+  expect(isNew).toEqual(verdicts.filter(({ said, step }) => said === step));
+  return isNew;
 }
 
 /** A sentence without the clause for a later step. */
@@ -113,22 +115,42 @@ describe.each(['collapse', 'filtered'])('a verdict of examples/data/%s', (name) 
   it('has the sentence on the terminal that some step was given, with that step’s severity as its glyph', () => {
     expect(terminal.all.length).toBeGreaterThan(2);
     const lines = terminal.sentences(look);
-    for (const { kind, severity, sentence, evidence } of terminal.all) {
-      const same = byStep.filter((one) => one.kind === kind && asSaid(one.sentence) === asSaid(sentence));
-      expect(same.length, sentence).toBeGreaterThan(0);
-      for (const one of same) expect([one.severity, one.evidence]).toEqual([severity, evidence]);
+    for (const { kind, severity, sentence, said, last, ...verdict } of terminal.all) {
+      for (const of of [{ kind, severity, sentence, said, ...verdict }, ...(last === undefined ? [] : [last])]) {
+        const same = byStep.filter((one) => one.kind === kind && one.said === of.said);
+        expect(same.length, sentence).toBeGreaterThan(0);
+        expect(same.some(({ step }) => step === of.said)).toBe(true);
+        for (const one of same) {
+          expect([one.severity, one.evidence, asSaid(one.sentence)]).toEqual([
+            of.severity,
+            of.evidence,
+            asSaid(of.sentence),
+          ]);
+        }
+      }
       const head = lines.findIndex((line) => line.startsWith(`  ${GLYPHS[severity]} ${kind} `));
-      expect(lines[head + 1]?.replace(/\s+/g, ' ').trim()).toBe(sentence);
+      const [words, again = ''] = lines.slice(head + 1, head + 3).map((line) => line.replace(/\s+/g, ' ').trim());
+      expect(words).toBe(sentence);
+      if (last === undefined || last.said === said) expect(again).not.toMatch(/^From step /);
+      else {
+        const [head, ...words] = again.split(': ');
+        expect(words.join(': ')).toBe(last.sentence);
+        expect(head?.startsWith(`From step ${last.since}`)).toBe(true);
+        expect(head?.includes(`said at ${last.said}`)).toBe(last.said !== last.since);
+        expect(head?.includes(last.severity)).toBe(last.severity !== severity);
+      }
     }
   });
 
   it('has the same sentence on the page, for each stretch the one of its gravest step', () => {
     const { verdicts, status } = page.head;
-    for (const { kind, severity, sentence, holds, times } of terminal.all) {
+    for (const { kind, holds, last, ...whole } of terminal.all) {
       const stretches = verdicts.filter((one) => one.kind === kind);
-      const same = stretches.find((one) => one.severity === severity && asSaid(one.sentence) === asSaid(sentence));
-      expect(same, sentence).toBeDefined();
-      if (holds && times === 1) expect(same?.sentence).toBe(sentence);
+      for (const { severity, sentence } of last === undefined ? [whole] : [whole, last]) {
+        const same = stretches.find((one) => one.severity === severity && asSaid(one.sentence) === asSaid(sentence));
+        expect(same, sentence).toBeDefined();
+      }
+      if (holds) expect(stretches.at(-1)?.sentence).toBe((last ?? whole).sentence);
     }
     for (const { kind, raised, severity, sentence } of verdicts) {
       const own = byStep.findLast((one) => one.kind === kind && one.raised === raised);

@@ -775,11 +775,13 @@ describe('a sentence', () => {
           };
           const { verdicts } = judge.add({ step: at + 1, metrics: whole as StepMetrics });
           for (const verdict of verdicts) {
-            const before = said.get(`${verdict.kind} ${verdict.raised} ${verdict.severity}`);
+            const before = said.get(`${verdict.kind} ${verdict.said}`);
+            expect(verdict.said === verdict.step).toBe(before === undefined);
             if (before === undefined) {
               expect(verdict.sentence).not.toContain('; at step ');
-              said.set(`${verdict.kind} ${verdict.raised} ${verdict.severity}`, verdict);
+              said.set(`${verdict.kind} ${verdict.said}`, verdict);
             } else {
+              expect(verdict.severity).toBe(before.severity);
               expect(verdict.evidence).toEqual(before.evidence);
               expect(verdict.sentence.startsWith(before.sentence.slice(0, -1))).toBe(true);
             }
@@ -792,11 +794,12 @@ describe('a sentence', () => {
           }
         }
         // The summary has what some step said, with the figures of that step.
-        for (const { kind, severity, sentence, evidence } of judge.summary().verdicts) {
-          const same = [...said.values()].find(
-            (one) => one.kind === kind && one.severity === severity && sentence.startsWith(one.sentence.slice(0, -1)),
-          );
-          expect(same?.evidence, `${kind} ${severity}`).toEqual(evidence);
+        for (const { kind, last, ...whole } of judge.summary().verdicts) {
+          for (const { said: at, severity, evidence, sentence } of last === undefined ? [whole] : [whole, last]) {
+            const same = said.get(`${kind} ${at}`);
+            expect([same?.severity, same?.evidence], `${kind} ${at}`).toEqual([severity, evidence]);
+            expect(sentence.startsWith(same?.sentence.slice(0, -1) as string)).toBe(true);
+          }
         }
       }),
       { numRuns: 60 },

@@ -532,7 +532,7 @@ class Watching:
         keep = report.row_mask
         if keep is not None and keep.shape != (rows,):
             raise StateError(f"the filter speaks of {keep.shape[0]} rows, expected {rows}")
-        new = [verdict for verdict in report.verdicts if verdict["raised"] == report.step]
+        new = [verdict for verdict in report.verdicts if verdict["said"] == report.step]
         said = [f"{verdict['severity']}: {verdict['sentence']} {verdict['advice']}" for verdict in new]
         for verdict, sentence in zip(new, said, strict=True):
             logger.log(LEVELS[verdict["severity"]], "collapsar, generation %d: %s", report.step, sentence)

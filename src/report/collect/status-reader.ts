@@ -35,19 +35,14 @@ export class StatusReader {
   }
 
   #extend(verdict: Verdict): void {
-    const { kind, severity, since, raised, step, sentence, advice, environment, environments } = verdict;
+    const { kind, since, raised, step, environment, environments } = verdict;
     const key = keyOf(verdict);
     const before = this.#stretches.get(key);
-    const gravest = GRAVITY[Math.max(GRAVITY.indexOf(severity), before ? GRAVITY.indexOf(before.severity) : 0)];
+    // What is true of other environments may be less grave: words stay with their severity.
+    const isLess = before !== undefined && GRAVITY.indexOf(verdict.severity) < GRAVITY.indexOf(before.severity);
+    const { severity, sentence, advice } = isLess ? before : verdict;
     this.#stretches.set(key, {
-      kind,
-      severity: gravest ?? severity,
-      since,
-      raised,
-      until: step,
-      holds: true,
-      sentence,
-      advice,
+      ...{ kind, severity, since, raised, until: step, holds: true, sentence, advice },
       environments: [
         ...new Set([
           ...(before?.environments ?? []),

@@ -27,7 +27,7 @@ export interface FoundInEnvironments {
   readonly total: number;
 }
 
-export function environmentFindings({ pooled, each, halved, total }: FoundInEnvironments): Finding[] {
+export function environmentFindings(step: number, { pooled, each, halved, total }: FoundInEnvironments): Finding[] {
   const kinds = new Set([...pooled, ...[...each.values()].flat()].map(({ kind }) => kind));
   return [...kinds].map((kind) => {
     const ofRun = pooled.find((finding) => finding.kind === kind);
@@ -43,7 +43,10 @@ export function environmentFindings({ pooled, each, halved, total }: FoundInEnvi
     const since = Math.min(...all.map((one) => one.since));
     if (names.length === 0) return { ...gravest, since };
     const speaker = ofEach.find(({ finding }) => finding === gravest);
-    const detail = speaker === undefined ? gravest.sentence : `In ${printable(speaker.name)}: ${gravest.sentence}`;
+    // An environment that the step does not have speaks by the figures it last had.
+    const earlier = gravest.of === undefined || gravest.of === step ? '' : `, at step ${gravest.of}`;
+    const detail =
+      speaker === undefined ? gravest.sentence : `In ${printable(speaker.name)}${earlier}: ${gravest.sentence}`;
     const words = kind.replaceAll('_', ' ');
     const count = `${names.length} of ${Math.max(total, names.length)} environments`;
     return {

@@ -36,6 +36,7 @@ const findingShape = fields({
   kind: shape<VerdictKind>('a kind of verdict', (value) => Object.hasOwn(VERDICT_EXPLANATIONS, String(value))),
   severity: oneOf('info', 'warning', 'critical'),
   since: count,
+  of: count,
   evidence: record(either((value) => typeof value === 'string', text, nullable(number))),
   advice: text,
   sentence: text,
@@ -71,8 +72,8 @@ interface JudgedEnvironment extends Judged {
 
 /** What was said, without the clause for a step that is over. */
 function asOfBefore({ said }: Judged) {
-  return said.map(({ kind, severity, since, evidence, advice, sentence }) => {
-    return { kind, severity, since, evidence: { ...evidence }, advice, sentence };
+  return said.map(({ kind, severity, since, of = since, evidence, advice, sentence }) => {
+    return { kind, severity, since, of, evidence: { ...evidence }, advice, sentence };
   });
 }
 
@@ -147,7 +148,7 @@ export class MixedDependence {
     const take = (one: Judged, at: number, levels: StepLevels): DependenceStep => {
       const found = one.dependence.read(at, { ...levels, tests }, success);
       for (const kind of found.judged) judged.add(kind);
-      one.said = found.findings;
+      one.said = found.findings.map((finding) => ({ ...finding, of: at }));
       return found;
     };
     for (const { judged: one, levels } of present) {
@@ -157,7 +158,7 @@ export class MixedDependence {
 
     const figures = new Map(known.map(({ name, levels }) => [name, environmentStep(levels)]));
     const reading = this.#readPooled(step, figures, instrument, take);
-    const findings = environmentFindings({
+    const findings = environmentFindings(step, {
       pooled: this.#pooled.said,
       each: new Map([...this.#each].map(([name, { said }]) => [name, said])),
       halved: this.#level.halved(NAMED_FROM),

@@ -71,36 +71,40 @@ export class RunVerdicts {
     return [
       ...more
         .slice(0, MOST_BRIEF)
-        .map((verdict) => wrap(when(verdict, inWords), look.width, `  ${paintedGlyph(verdict.severity, look)} `)),
+        .map((verdict) =>
+          wrap(when(verdict, inWords(verdict.kind)), look.width, `  ${paintedGlyph(verdict.severity, look)} `),
+        ),
       ...(advice === undefined ? [] : [wrap(advice, look.width, look.unicode ? '  → ' : '  > ')]),
     ];
   }
 }
 
 /** `template_collapse from step 136 (said at 140) to the end`. */
-function when(
-  { kind, since, raised, until, holds, times }: RunVerdict,
-  named: (kind: string) => string = (name) => name,
-): string {
-  const said = raised === since ? '' : ` (said at ${raised})`;
+function when({ since, raised, until, holds, times }: RunVerdict, named: string, graver = ''): string {
+  const said = raised === since && graver === '' ? '' : ` (said at ${raised}${graver})`;
   const end = holds ? 'to the end' : `to step ${until}`;
-  return `${named(kind)} from step ${since}${said}${times === 1 ? '' : `, ${times} stretches, the last`} ${end}`;
+  return `${named} from step ${since}${said}${times === 1 ? '' : `, ${times} stretches, the last`} ${end}`;
 }
 
 function describe(verdict: RunVerdict, look: Look): string[] {
-  const { kind, severity, sentence, advice } = verdict;
+  const { kind, severity, raised, said, sentence, advice, last } = verdict;
   const named = look.paint(styleOf(severity), kind);
-  const head = wrap(
-    when(verdict, () => named),
-    look.width,
-    `  ${paintedGlyph(severity, look)} `,
-  );
+  // Severity, figures and words may be those of a later step than the first at which it was said.
+  const graver = said === raised ? '' : `, ${severity} at ${said}`;
+  const again = last !== undefined && last.said !== said ? [`${lastWords(last, severity)}: ${last.sentence}`] : [];
   return [
-    head,
+    wrap(when(verdict, named, graver), look.width, `  ${paintedGlyph(severity, look)} `),
     wrap(sentence, look.width, '    '),
+    ...again.map((words) => wrap(words, look.width, '    ')),
     // What needs no action needs no advice.
     ...(severity === 'info' ? [] : [wrap(advice, look.width, look.unicode ? '    → ' : '    > ')]),
   ];
+}
+
+/** `From step 192 (info, said at 196)`; what goes without saying is left out. */
+function lastWords({ severity, since, said }: NonNullable<RunVerdict['last']>, gravest: Severity): string {
+  const parts = [...(severity === gravest ? [] : [severity]), ...(said === since ? [] : [`said at ${said}`])];
+  return `From step ${since}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`;
 }
 
 /** What the filter would have done, over the run. */
