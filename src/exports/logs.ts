@@ -5,8 +5,8 @@
  */
 export { analysisStream } from '../analysis/analysis-stream.js';
 export { textStepOf } from '../analysis/measuring/rollout-measurement.js';
-export type { Journal, JournalOptions } from '../analysis/results/journal.js';
 export { type AnalysisSettings, ResultDirectory } from '../analysis/results/result-directory.js';
+export type { Journal, JournalOptions } from '../analysis/store/journal.js';
 export { type WatchOptions, watch } from '../analysis/watching/watch.js';
 export type { ColumnNames, OwnColumn } from '../logs/rollouts/formats/own.js';
 export { type ReadRolloutsOptions, readRollouts } from '../logs/rollouts/read-rollouts.js';

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { measureOptions } from '../../src/analysis/measuring/step-measurement.js';
-import { journalHead, journalLine } from '../../src/analysis/results/journal-lines.js';
+import { journalHead, journalLine } from '../../src/analysis/store/journal-lines.js';
 import { packageVersion } from '../../src/checks/package-version.js';
 import { Interrupted } from '../../src/cli/output/streams.js';
 import { textWidth } from '../../src/cli/output/text-width.js';

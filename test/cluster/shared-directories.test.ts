@@ -4,7 +4,7 @@ import { execFileSync } from 'node:child_process';
 import { lstatSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Journal } from '../../src/analysis/results/journal.js';
+import { Journal } from '../../src/analysis/store/journal.js';
 import { AtomicFile } from '../../src/logs/stores/atomic-file.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 

@@ -3,7 +3,6 @@ import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
 import { type LogReading, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import type { StepReading } from '../../verdicts/index.js';
-import type { JournalStep } from '../results/journal-lines.js';
 import { FirstSteps } from './first-steps.js';
 import { badRowsOf, measureRollouts } from './rollout-measurement.js';
 import { type MeasureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
@@ -107,10 +106,4 @@ function bothRead(scored: StepReading | undefined, written: StepReading | undefi
   );
   const { lowest } = scored.rewardRange;
   return { ...written, ...Object.fromEntries(known), ...(lowest === null && { rewardRange: written.rewardRange }) };
-}
-
-/** What a journal knows a step by: of logs neither file nor place in it, which may change as others are written. */
-export function journalStep(step: StepFile, path = step.file): JournalStep {
-  const { run, runDirectory, identity, isLog } = step;
-  return isLog ? { file: runDirectory, part: `${run}\n${step.step}`, identity } : { file: path, identity };
 }

@@ -27,12 +27,12 @@ export async function textOfFile(path: string): Promise<string> {
 }
 
 /**
- * To read and write; what is in it stays. Makes the file where there is none. Follows no link: in a directory that
+ * To read, and to write at its end; what is in it stays. Makes the file where there is none. Follows no link: in a directory that
  * others write to it may lead to any file of this user.
  */
 export async function openToKeep(path: string): Promise<FileHandle> {
   try {
-    return await openRegular(path, constants.O_RDWR | constants.O_CREAT | NOT_FOLLOWING);
+    return await openRegular(path, constants.O_RDWR | constants.O_CREAT | constants.O_APPEND | NOT_FOLLOWING);
   } catch (error) {
     if (errorCode(error) !== 'ELOOP') throw error;
     throw new Error('this is a symbolic link, and a file is kept here: remove it', { cause: error });

@@ -12,8 +12,8 @@ import { Aggregates, type MetricSummary, orderFreeMetrics } from '../aggregates/
 import { MEASURE_OPTIONS } from '../measuring/step-measurement.js';
 import { RunSummaries } from '../run-summaries.js';
 import type { StepRecord, StepReport } from '../step-report.js';
+import { Journal, type JournalOptions } from '../store/journal.js';
 import { DirectoryLock } from './directory-lock.js';
-import { Journal, type JournalOptions } from './journal.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
 import { recordLine } from './record-line.js';

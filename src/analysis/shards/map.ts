@@ -14,10 +14,10 @@ import { Aggregates, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
 import { MOST_TRIED } from '../measuring/first-steps.js';
 import { mapAhead } from '../measuring/map-ahead.js';
-import { journalStep, MeasuredSteps } from '../measuring/measured-steps.js';
+import { MeasuredSteps } from '../measuring/measured-steps.js';
 import { bytesHeld, logMemory, memoryPlan } from '../measuring/memory-plan.js';
 import { badRow, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
-import type { Journal } from '../results/journal.js';
+import type { Journal } from '../store/journal.js';
 import {
   completeState,
   hasMarker,
@@ -208,7 +208,7 @@ async function writeSteps(
   const signal = options.signal ? AbortSignal.any([options.signal, ending.signal]) : ending.signal;
   const progress = new ProgressCount(options.onProgress);
   const { journal } = options;
-  const keyOf = (step: PlannedStep) => journalStep(step, step.path);
+  const keyOf = (step: PlannedStep) => ({ key: `${step.path}\n${step.run}\n${step.step}`, identity: step.identity });
   const measured = new MeasuredSteps(
     { ...logReading(settings), threads: options.threads, maxMemory: logMemory(options) },
     signal,
@@ -220,7 +220,7 @@ async function writeSteps(
   }
   const plan = memoryPlan(options);
   const measure = async (step: PlannedStep): Promise<Outcome> => {
-    const known = await journal?.find(keyOf(step), step.step);
+    const known = await journal?.find(keyOf(step));
     if (known !== undefined) {
       await measured.skip(step);
       return { step, outcome: known, wasMeasured: true };

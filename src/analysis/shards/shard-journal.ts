@@ -3,8 +3,8 @@
 import { rm, rmdir } from 'node:fs/promises';
 import { FileError } from '../../checks/errors.js';
 import { DirectoryLock } from '../results/directory-lock.js';
-import { Journal, type JournalOptions } from '../results/journal.js';
 import { makeDirectory } from '../results/make-directory.js';
+import { Journal, type JournalOptions } from '../store/journal.js';
 import { journalPath } from './completion.js';
 
 export class ShardJournal {

@@ -11,9 +11,9 @@ import { measurementFrom } from '../measuring/measurement-from.js';
 import type { MeasureOptions, StepMeasurement } from '../measuring/step-measurement.js';
 import type { StepOfRun } from '../measuring/step-source.js';
 import { DirectoryLock } from '../results/directory-lock.js';
-import { differing, intact, journalHead, journalLine } from '../results/journal-lines.js';
 import { parseLossless, stringifyLossless } from '../results/lossless-json.js';
 import { makeDirectory } from '../results/make-directory.js';
+import { differing, intact, journalHead, journalLine } from '../store/journal-lines.js';
 
 const NAME = 'told-steps';
 

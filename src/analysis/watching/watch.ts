@@ -22,7 +22,10 @@ import { Wake } from './wake.js';
 
 /** Options of `watch`. */
 export interface WatchOptions
-  extends Omit<AnalyzeOptions, 'journal' | 'onProgress' | 'onListing' | 'onSkipped' | 'onNote' | 'onFailure'> {
+  extends Omit<
+    AnalyzeOptions,
+    'journal' | 'journals' | 'onProgress' | 'onListing' | 'onSkipped' | 'onNote' | 'onFailure'
+  > {
   /** Directory where it is kept what was told: watching again with it goes on there. */
   readonly state: string;
   /**

@@ -2,7 +2,8 @@
 // failures on stderr.
 import { analyze } from '../../analysis/analyze.js';
 import { measureOptions } from '../../analysis/measuring/step-measurement.js';
-import type { Journal } from '../../analysis/results/journal.js';
+import type { Journal } from '../../analysis/store/journal.js';
+import type { Shard } from '../../analysis/store/shard.js';
 import { escaped } from '../../checks/words.js';
 import { figureFlags } from '../options/measuring-options.js';
 import { type ReportFlags, reportSteps } from '../output/report-steps.js';
@@ -13,13 +14,20 @@ export interface AnalyzeFlags extends ReportFlags {
   /** Continue from what an earlier analysis left in `out`; default true. */
   resume?: boolean;
   keepJournal?: true;
+  /** Folders of journals that shards were measured into. */
+  journals?: string[];
+  shard?: Shard;
   threads?: number;
   maxMemory?: number;
 }
 
 /** @returns exit status */
 export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFlags, streams: Streams): Promise<number> {
-  const { metrics, threads, maxMemory, include, exclude } = flags;
+  const { metrics, threads, maxMemory, include, exclude, journals, shard, out } = flags;
+  if (shard !== undefined && out !== undefined) {
+    const { shardCommand } = await import('./shard.js');
+    return shardCommand(paths, shard, { ...flags, out }, streams);
+  }
   const figures = figureFlags(flags);
   return reportSteps(flags, streams, async ({ directory, ...context }) => {
     const journal = await directory?.journal({
@@ -29,7 +37,7 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
     });
     if (journal !== undefined && !flags.quiet)
       await streams.err.write(journalNote(escaped(flags.out as string), journal));
-    return analyze(paths, { ...figures, metrics, threads, maxMemory, include, exclude, journal, ...context });
+    return analyze(paths, { ...figures, metrics, threads, maxMemory, include, exclude, journal, journals, ...context });
   });
 }
 

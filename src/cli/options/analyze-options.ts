@@ -1,11 +1,11 @@
 // `collapsar analyze`: its options.
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { AnalyzeFlags } from '../commands/analyze.js';
 import { EXIT } from '../output/exit-codes.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { addMeasuringOptions } from './measuring-options.js';
-import { byteCount, outputPath, wholeNumber } from './option-values.js';
+import { byteCount, notEmpty, outputPath, shardOfAll, wholeNumber } from './option-values.js';
 import { addSinkOptions } from './sink-options.js';
 import { addTableOptions } from './table-options.js';
 
@@ -18,11 +18,17 @@ Examples:
   collapsar analyze runs/a runs/b --jsonl > metrics.jsonl
   collapsar analyze outputs/rollouts
   collapsar analyze runs/grpo-7b --to tensorboard:tb
+  collapsar analyze runs/ --shard 3/64 --out work       (on any machine, for each of 0/64 to 63/64; then)
+  collapsar analyze runs/ --journals work --out results
   collapsar analyze runs/grpo-7b --fail-on critical --quiet || scancel $JOB
   collapsar analyze 'runs/*/step_0*.safetensors' --profile ragen --metrics 'mi_*,retrieval_accuracy'
 
 Exit status: 0; 1 when some files could not be used (all are listed, the rest is reported); 2 for wrong usage; 3 when --fail-on
 says so.`;
+
+function each(text: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), notEmpty(text)];
+}
 
 /** @param done takes the exit status */
 export function addAnalyzeCommand(program: Command, streams: Streams, done: (status: number) => void): void {
@@ -45,6 +51,12 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
       '--keep-journal',
       'with --out: keep what was measured, so that a later analysis measures only files that changed',
     )
+    .addOption(
+      new Option('--shard <i/n>', 'with --out: only measure the i-th (from 0 on) of n shares, into OUT/journals')
+        .argParser(shardOfAll)
+        .conflicts(['journals', 'keepJournal', 'metrics', 'json', 'jsonl', 'markdown', 'rows', 'failOn', 'to']),
+    )
+    .option('--journals <dir>', 'take measured steps from what --shard wrote to this directory; may be repeated', each)
     .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)
     .option('--quiet', 'no progress on stderr')
@@ -58,6 +70,11 @@ export function addAnalyzeCommand(program: Command, streams: Streams, done: (sta
       const [lonely = flags.keepJournal && '--keep-journal'] = resuming;
       if (lonely !== undefined && flags.out === undefined) {
         analyze.error(`error: ${lonely} is about what is kept in the directory of --out: give --out, or leave it out`, {
+          exitCode: EXIT.usage,
+        });
+      }
+      if (flags.shard !== undefined && flags.out === undefined) {
+        analyze.error('error: --shard needs --out: the directory of the journals, the same for all shards', {
           exitCode: EXIT.usage,
         });
       }

@@ -1,5 +1,6 @@
 // Values of command line options, checked as they are parsed.
 import { InvalidArgumentError } from 'commander';
+import { MOST_SHARDS } from '../../analysis/store/most-shards.js';
 import { isAddress } from '../../logs/stores/address.js';
 import type { Delimiter } from '../input/separated-fields.js';
 import { isEncoding } from '../input/text-decoding.js';
@@ -98,4 +99,13 @@ export function byteCount(text: string): number {
     throw new InvalidArgumentError('Expected a number of bytes, such as 2GiB or 512MB.');
   }
   return bytes;
+}
+
+/** Which of how many shards: 3/64. */
+export function shardOfAll(text: string): { index: number; count: number } {
+  const [, index, count] = /^([0-9]{1,8})\/([0-9]{1,8})$/.exec(text)?.map(Number) ?? [];
+  if (index === undefined || count === undefined || index >= count || count > MOST_SHARDS) {
+    throw new InvalidArgumentError(`Expected I/N, with I from 0 to N − 1 and N at most ${MOST_SHARDS}, such as 0/64.`);
+  }
+  return { index, count };
 }

@@ -4,11 +4,14 @@
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { printable } from '../../checks/words.js';
+import { headerDigest } from '../../logs/steps/step-digest.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
-import type { MeasureOptions } from '../measuring/step-measurement.js';
+import { possibleKeys } from '../measuring/metric-names.js';
+import type { MeasureOptions, StepMeasurement } from '../measuring/step-measurement.js';
+import { stringifyLossless } from '../results/lossless-json.js';
 
 /** Version of the form of the lines. */
-const FORMAT = 2;
+const FORMAT = 3;
 
 /** No step's figures take more: a longer line is damaged. */
 const MAX_LINE_BYTES = 2 ** 28;
@@ -18,30 +21,30 @@ const CHECKSUM_BYTES = 9;
 
 /** Which step, with which content. */
 export interface JournalStep {
-  readonly file: string;
-  /** Which of several steps that stand there. */
-  readonly part?: string | undefined;
+  /** Names the step among all that a journal may hold (step-keys.ts). */
+  readonly key: string;
   /** StepHeader.identity, or that of the step's rows in logs. */
   readonly identity: string;
-}
-
-/** Where in the file a step's line lies, and which content of the step it was measured from. */
-export interface JournalEntry {
-  readonly identity: string;
-  readonly position: number;
-  readonly bytes: number;
 }
 
 /** What the first line says. */
 interface Head {
   readonly journal: number;
   readonly version: string;
+  /** Digest of the names of all figures that a step can have. */
+  readonly figures: string;
   readonly measuring: MeasureOptions;
 }
 
 /** The first line, but for its checksum. */
 export function journalHead(version: string, measuring: MeasureOptions): string {
-  return JSON.stringify({ journal: FORMAT, version, measuring } satisfies Head);
+  const figures = headerDigest(possibleKeys(measuring.profile).join('\n'));
+  return JSON.stringify({ journal: FORMAT, version, figures, measuring } satisfies Head);
+}
+
+/** The line of a measured step, but for its checksum. */
+export function stepLine({ key, identity }: JournalStep, measurement: StepMeasurement): Buffer {
+  return journalLine(JSON.stringify({ step: key, identity }), stringifyLossless(measurement));
 }
 
 /** A line of the file, with its end. */
@@ -65,38 +68,46 @@ export function intact(bytes: Buffer): string | undefined {
   return bytes.toString('latin1', 0, CHECKSUM_BYTES) === `${checksum(rest)}\t` ? rest.toString() : undefined;
 }
 
-/** What an earlier analysis left. */
-export interface FoundJournal {
-  /** By the step's file. */
-  readonly entries: ReadonlyMap<string, JournalEntry>;
-  /** Where the last line ends that is whole. */
+/** Where a scan of a journal came to. */
+export interface ScannedJournal {
+  /** Where the last line ends that is whole; 0 where nothing is of use. */
   readonly end: number;
+  /** Why nothing of it is used. */
   readonly startedAnew?: string | undefined;
+  /** It is a whole journal, of other options or another version. */
+  readonly isOther?: boolean | undefined;
 }
 
-export const NOTHING: FoundJournal = { entries: new Map(), end: 0 };
-
-/** Reads the journal through once: where which step's line is. Of a step measured twice the later line counts. */
-export async function scanJournal(handle: FileHandle, head: string): Promise<FoundJournal> {
-  const entries = new Map<string, JournalEntry>();
+/**
+ * Reads a journal through once.
+ * @param take called with each whole line: which step it is of, and where it lies
+ */
+export async function scanJournal(
+  handle: FileHandle,
+  head: string,
+  take: (step: JournalStep, position: number, bytes: number) => void,
+): Promise<ScannedJournal> {
   let end = 0;
   for await (const { bytes, position } of fileLines(handle, MAX_LINE_BYTES)) {
     const text = intact(bytes);
     if (position === 0) {
       const problem = text === head ? undefined : differing(text, head);
-      if (problem !== undefined) return { entries, end: 0, startedAnew: problem };
+      if (problem !== undefined) return { end: 0, startedAnew: problem, isOther: text !== undefined };
     } else if (text !== undefined) {
-      const about = stepOf(text);
-      if (about !== undefined) entries.set(about.file, { identity: about.identity, position, bytes: bytes.length });
+      const step = stepOf(text);
+      if (step !== undefined) take(step, position, bytes.length);
     }
     end = position + bytes.length;
   }
-  return { entries, end };
+  return { end };
 }
 
 function stepOf(text: string): JournalStep | undefined {
-  const { file, identity } = (parsed(text.slice(0, text.indexOf('\t'))) ?? {}) as Partial<JournalStep>;
-  return typeof file === 'string' && typeof identity === 'string' ? { file, identity } : undefined;
+  const { step, identity } = (parsed(text.slice(0, text.indexOf('\t'))) ?? {}) as {
+    step?: unknown;
+    identity?: unknown;
+  };
+  return typeof step === 'string' && typeof identity === 'string' ? { key: step, identity } : undefined;
 }
 
 /** A whole line may be another than belongs there: undefined unless it is an object. */
@@ -120,6 +131,7 @@ export function differing(found: string | undefined, head: string): string {
   const names = Object.keys({ ...came.measuring, ...wanted.measuring }) as (keyof MeasureOptions)[];
   const shownAs = (value: unknown): string => (typeof value === 'object' ? JSON.stringify(value) : String(value));
   const changed = names.filter((name) => shownAs(came.measuring?.[name]) !== shownAs(wanted.measuring[name]));
+  if (changed.length === 0) return 'its steps have other figures than those of this build';
   const options = changed.map((name) => `${name} ${shownAs(came.measuring?.[name])}`).join(', ');
   return `it had other options: ${printable(options)}`;
 }

@@ -1,26 +1,17 @@
 // Measured steps -> a file that survives the process, and back: what was measured before a kill is not measured again.
 // A line a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
-import { type FileHandle, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { access, type FileHandle, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
-import { isAddress } from '../../logs/stores/address.js';
 import { writeError } from '../../logs/stores/atomic-file.js';
-import { systemProblem } from '../../logs/stores/system-problem.js';
-import { measurementFrom } from '../measuring/measurement-from.js';
+import { errorCode, systemProblem } from '../../logs/stores/system-problem.js';
 import { type MeasureOptions, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
-import {
-  type FoundJournal,
-  intact,
-  type JournalEntry,
-  type JournalStep,
-  journalHead,
-  journalLine,
-  NOTHING,
-  scanJournal,
-} from './journal-lines.js';
-import { parseLossless, stringifyLossless } from './lossless-json.js';
-import { openToKeep } from './regular-file.js';
+import { openToKeep } from '../results/regular-file.js';
+import { type JournalStep, journalHead, journalLine, type ScannedJournal, stepLine } from './journal-lines.js';
+import { JournalSet } from './journal-set.js';
+
+const NOTHING: ScannedJournal = { end: 0 };
 
 /** Begins with a dot: searching for step files passes it over. */
 const NAME = '.collapsar-journal';
@@ -43,15 +34,16 @@ export interface JournalOptions {
   readonly measuring?: { readonly [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined } | undefined;
 }
 
-/** The measurements in one directory. Whoever opens it must hold the directory's lock. */
+/**
+ * The measurements in one file. Lines are put at its end: where two processes write one journal, as when a node that
+ * was lost is not, the worst that comes of it are damaged lines, which are measured again.
+ */
 export class Journal {
   readonly #path: string;
   readonly #handle: FileHandle;
-  /** By absolute path. */
-  readonly #entries: ReadonlyMap<string, JournalEntry>;
+  readonly #earlier: JournalSet;
   /** Lines go in one after the other. */
   #writing: Promise<void> = Promise.resolve();
-  #end: number;
   #synced = performance.now();
   #syncTimer: NodeJS.Timeout | undefined;
   /** Lines that wait to be written together. */
@@ -59,7 +51,6 @@ export class Journal {
   #waiting = 0;
   #timer: NodeJS.Timeout | undefined;
   #failure: FileError | undefined;
-  #kept = 0;
   #closed = false;
 
   /** Steps that an earlier analysis measured. */
@@ -69,66 +60,68 @@ export class Journal {
   /** What its steps are measured with, and what it is given must be. */
   readonly measuring: MeasureOptions;
 
-  private constructor(path: string, handle: FileHandle, found: FoundJournal, measuring: MeasureOptions) {
+  private constructor(
+    path: string,
+    handle: FileHandle,
+    earlier: JournalSet,
+    startedAnew: string | undefined,
+    measuring: MeasureOptions,
+    private readonly headBytes: number,
+  ) {
     this.measuring = measuring;
     this.#path = path;
     this.#handle = handle;
-    this.#entries = found.entries;
-    this.#end = found.end;
-    this.resumed = found.entries.size;
-    this.startedAnew = found.startedAnew;
+    this.#earlier = earlier;
+    this.resumed = earlier.size;
+    this.startedAnew = startedAnew;
   }
 
   /**
    * Opens the journal of a directory, and reads what an earlier analysis left in it.
-   * @throws {FileError} when the directory cannot be written to
+   * @param file its name; and whether no lock keeps other processes from it: then one of other options is not begun anew
+   * @throws {FileError} when the directory cannot be written to; {StateError} for such a one
    */
-  static async open(directory: string, options: JournalOptions): Promise<Journal> {
-    const path = join(directory, NAME);
+  static async open(
+    directory: string,
+    options: JournalOptions,
+    { name = NAME, isShared = false }: { readonly name?: string; readonly isShared?: boolean } = {},
+  ): Promise<Journal> {
+    const path = join(directory, name);
     const { version = packageVersion() } = options;
     const measuring = measureOptions(options.measuring ?? {});
     const head = journalHead(version, measuring);
+    const earlier = new JournalSet();
     let handle: FileHandle | undefined;
     try {
       handle = await openToKeep(path);
-      const found = options.resume === false ? NOTHING : await scanJournal(handle, head);
-      await handle.truncate(found.end);
-      const journal = new Journal(path, handle, found, measuring);
-      if (found.end === 0) await journal.#write(journalLine(head));
+      const { end, startedAnew, isOther } = options.resume === false ? NOTHING : await earlier.read(handle, head);
+      if (isShared && isOther === true) {
+        const advice = 'give another directory, or measure its steps anew (--no-resume)';
+        throw new StateError(`${path}: another analysis wrote here: ${startedAnew}: ${advice}`);
+      }
+      await handle.truncate(end);
+      const first = journalLine(head);
+      const journal = new Journal(path, handle, earlier, startedAnew, measuring, first.length);
+      if (end === 0) await journal.#write(first);
       return journal;
     } catch (error) {
       await handle?.close().catch(() => undefined);
-      throw error instanceof FileError ? error : writeError(path, error);
+      throw error instanceof FileError || error instanceof StateError ? error : writeError(path, error);
     }
   }
 
-  /**
-   * What was measured of this step when it had this very content; undefined where nothing was, or nothing that is of
-   * use.
-   * @param number of the step, which the measurement must be of
-   */
-  async find(step: JournalStep, number: number): Promise<StepMeasurement | undefined> {
-    if (this.#entries.size === 0) return undefined;
-    const entry = this.#entries.get(keyOf(step));
-    if (entry === undefined || entry.identity !== step.identity) return undefined;
-    const bytes = Buffer.allocUnsafe(entry.bytes);
+  /** What was measured of this step when it had this very content; undefined where nothing was. */
+  async find(step: JournalStep): Promise<StepMeasurement | undefined> {
     try {
-      const { bytesRead } = await this.#handle.read(bytes, 0, entry.bytes, entry.position);
-      if (bytesRead < entry.bytes) return undefined;
-      const text = intact(bytes);
-      return text === undefined
-        ? undefined
-        : measurementFrom(parseLossless(text.slice(text.indexOf('\t') + 1)), number);
+      return await this.#earlier.find(step);
     } catch (error) {
-      // A step whose line cannot be read, or holds something else than a measurement, is measured again.
-      if (error instanceof StateError) return undefined;
       throw new FileError({ path: this.#path }, systemProblem(error), { cause: error });
     }
   }
 
   /** Whether a step was measured before. */
   has(step: JournalStep): boolean {
-    return this.#entries.size > 0 && this.#entries.get(keyOf(step))?.identity === step.identity;
+    return this.#earlier.has(step);
   }
 
   /**
@@ -137,13 +130,9 @@ export class Journal {
    */
   async keep(step: JournalStep, measurement: StepMeasurement): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure;
-    const bytes = journalLine(
-      JSON.stringify({ file: keyOf(step), identity: step.identity }),
-      stringifyLossless(measurement),
-    );
+    const bytes = stepLine(step, measurement);
     this.#lines.push(bytes);
     this.#waiting += bytes.length;
-    this.#kept++;
     if (this.#waiting >= PIECE_BYTES) await this.#flush();
     else this.#timer ??= setTimeout(() => void this.#flush().catch(() => undefined), PIECE_MS);
   }
@@ -154,8 +143,32 @@ export class Journal {
     await this.#flush().catch(() => undefined);
     this.#closed = true;
     clearTimeout(this.#syncTimer);
+    const size = await this.#handle.stat().then(
+      (found) => found.size,
+      () => undefined,
+    );
     await this.#handle.close().catch(() => undefined);
-    if (this.#kept + this.resumed === 0) await rm(this.#path, { force: true });
+    if (size !== undefined && size <= this.headBytes) await rm(this.#path, { force: true });
+  }
+
+  /**
+   * Closes the journal, on disk and under another name.
+   * @throws {FileError} when it cannot be written
+   */
+  async closeAs(path: string): Promise<void> {
+    await this.#flush();
+    if (this.#failure !== undefined) throw this.#failure;
+    await this.#handle.sync().catch((error: unknown) => {
+      throw this.#fail(error);
+    });
+    this.#closed = true;
+    clearTimeout(this.#syncTimer);
+    await this.#handle.close();
+    await rename(this.#path, path).catch(async (error: unknown) => {
+      // Another process wrote the same journal, and was done before.
+      if (errorCode(error) === 'ENOENT' && (await isThere(path))) return;
+      throw writeError(path, error);
+    });
   }
 
   /** All is done: there is nothing to continue. */
@@ -189,11 +202,9 @@ export class Journal {
   async #write(bytes: Buffer): Promise<void> {
     try {
       for (let done = 0; done < bytes.length; ) {
-        const { bytesWritten } = await this.#handle.write(bytes, done, bytes.length - done, this.#end + done);
+        const { bytesWritten } = await this.#handle.write(bytes, done);
         done += bytesWritten;
       }
-      // Only now: a line that did not fit is written over by the next one.
-      this.#end += bytes.length;
       const left = this.#synced + SYNC_EVERY_MS - performance.now();
       if (left <= 0) await this.#sync();
       else this.#syncTimer ??= setTimeout(() => void this.#sync().catch((error) => this.#fail(error)), left);
@@ -210,10 +221,9 @@ export class Journal {
   }
 }
 
-/**
- * Another folder of work, or another way to write the path, makes no other file of it. An address is taken as it is.
- */
-function keyOf({ file, part }: JournalStep): string {
-  const place = isAddress(file) ? file : resolve(file);
-  return part === undefined ? place : `${place}\n${part}`;
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,11 +1,10 @@
-// plan and map over s3:// where the store, the network or the rights fail: that is no fault of a step, and becomes no
-// state.
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+// Shards over s3:// where the store, the network or the rights fail: that is no fault of a step, and no journal counts as
+// whole then.
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { FileError } from '../../../src/checks/errors.js';
-import { packageVersion } from '../../../src/checks/package-version.js';
 import type { Engine } from '../../../src/engine/engine.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
 import { isUnreachable } from '../../../src/logs/stores/is-unreachable.js';
@@ -13,7 +12,7 @@ import { collapsar } from '../../cli/cli-streams.js';
 import { type FaultyProxy, type S3Server, SERVERS, startFaultyProxy } from '../../logs/stores/s3-servers.js';
 import { putStep, smallStep } from '../../support/analysis-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
-import { analyzed, finalized, mapOne, type PlannedRuns, planRuns } from './shards-runs.js';
+import { analyzed, finished, measureOne, shownOf } from './shard-runs.js';
 
 const directory = temporaryDirectory();
 const saved = { ...process.env };
@@ -33,8 +32,6 @@ afterAll(async () => {
   await engine.dispose();
 });
 
-// That of the command.
-const version = packageVersion();
 const SOURCE = 's3://runs/grpo';
 const STEPS = 3;
 
@@ -43,7 +40,7 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
   const store = join(directory, `store-${key}`);
   let server: S3Server | undefined;
   let proxy: FaultyProxy | undefined;
-  let runs: PlannedRuns;
+  let out = '';
 
   function useEndpoint(endpoint: string): void {
     Object.assign(process.env, {
@@ -70,7 +67,7 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
     }
     client.destroy();
     useEndpoint(proxy.endpoint);
-    runs = await planRuns(SOURCE, fresh(), { version });
+    out = fresh();
   });
   afterEach(async () => {
     await proxy?.stop();
@@ -78,21 +75,24 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
     [server, proxy] = [undefined, undefined];
   });
 
-  /** What it was refused with; nothing may have come of it. */
+  /** What it was refused with; no journal may count as whole then. */
   async function refused(): Promise<string> {
-    const { manifest, states } = runs;
-    const mapping = await collapsar(['map', '--manifest', manifest, '--out', states, '--index', '0', '--quiet']);
-    expect(mapping).toMatchObject({ status: 1, out: '' });
-    expect(readdirSync(join(states, 'shards')).filter((name) => name.endsWith('.state'))).toEqual([]);
-    expect(existsSync(join(states, 'completions'))).toBe(false);
-    return mapping.err;
+    const { err, ...rest } = await collapsar(['analyze', SOURCE, '--shard', '0/1', '--out', out, '--quiet']);
+    expect(rest).toEqual({ status: 1, out: '' });
+    expect(readdirSync(join(out, 'journals'))).not.toContain('0-of-1');
+    return err;
   }
 
   async function expectRest(): Promise<void> {
-    await mapOne(runs, engine, 0, { version });
-    const given = await finalized(runs.manifest, runs.states, version);
-    expect(given).toEqual(await analyzed(engine, SOURCE));
+    const rest = fresh();
+    await measureOne(engine, SOURCE, rest, 0, 1);
+    const given = await finished(engine, SOURCE, rest);
+    expect(given).toMatchObject({ resumed: STEPS, ...shownOf(await analyzed(engine, SOURCE)) });
     expect(given.reports).toHaveLength(STEPS);
+    // The same prefix, written otherwise.
+    for (const source of [`${SOURCE}/`, `${SOURCE}/*.safetensors`]) {
+      expect((await finished(engine, source, rest)).resumed).toBe(STEPS);
+    }
   }
 
   test('a server that is down, and up again', async () => {
