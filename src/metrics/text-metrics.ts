@@ -12,13 +12,14 @@ import type { Engine } from '../engine/engine.js';
 import type { RowReading } from '../engine/operations/texts/row-readings.js';
 import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
-import type { TextRows } from '../engine/operations/texts/text-rows.js';
+import { groupIds, type TextRows } from '../engine/operations/texts/text-rows.js';
 import {
   type EnvironmentFigures,
   loggedEnvironments,
   sharedPermutations,
   WITHIN_TEXT_KEY,
 } from './environments/environment-figures.js';
+import { textBlocksNote } from './environments/text-blocks.js';
 import { textEnvironments } from './environments/text-environments.js';
 import type { Interval } from './step-metrics.js';
 
@@ -179,12 +180,43 @@ export async function textMetrics(
   checkObject(step, 'step');
   checkOptions(options, OPTIONS);
   const { environments: labels, ...unnamed } = step;
+  if (!isNamed(labels)) return withBlocksNote(engine, unnamed, options);
   const metrics = await measureTexts(engine, unnamed, options);
-  if (labels === undefined) return metrics;
   const rows = (step.texts ?? step.tokens ?? []).length;
   const groups = step.groups ?? (step.promptTokens ?? step.prompts ?? new Array(rows)).map(promptKey);
   const environments = givenEnvironments(labels, groups, 'step.environments');
   return environments === undefined ? metrics : withEnvironments(engine, metrics, unnamed, environments, options);
+}
+
+/** Whether any row is labelled, or the labels cannot be read. */
+function isNamed(labels: TextStep['environments']): labels is NonNullable<TextStep['environments']> {
+  if (labels === undefined) return false;
+  return !Array.isArray(labels) || labels.length === 0 || labels.some((label) => label !== null && label !== undefined);
+}
+
+/** Where nobody named environments, a note where the prompts fall into groups as these do. */
+async function withBlocksNote(
+  engine: Engine,
+  step: Omit<TextStep, 'environments'>,
+  options: TextMetricOptions,
+): Promise<TextMetrics> {
+  const { perPrompt: prompts, ...metrics } = await measureTexts(engine, step, { ...options, perPrompt: true });
+  const { seed, signal } = options;
+  const boundWithin = async (groups: RowEnvironments): Promise<number | undefined> => {
+    const found = await textEnvironments(step, groups, metrics.prompts.used, (part) =>
+      measureTexts(engine, part, { permutations: 0, seed, signal }),
+    );
+    return found.boundWithin;
+  };
+  const { pValue, notes } = metrics;
+  const groups = groupIds(step, metrics.rows.total);
+  const measured = { step, groups, prompts, bound: metrics.values.mi_bound, pValue };
+  const note = await textBlocksNote(measured, boundWithin, signal);
+  return {
+    ...metrics,
+    ...(note !== undefined && { notes: [...notes, note] }),
+    ...(options.perPrompt === true && prompts && { perPrompt: prompts }),
+  };
 }
 
 /** What tells a prompt whose rows have no group; without one either, measuring has said so. */

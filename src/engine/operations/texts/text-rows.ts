@@ -130,7 +130,7 @@ export function phraseArguments(
 }
 
 /** Each row's group as text: integers in decimal, else the prompt's text, or its ids joined by a space. */
-function groupIds(rows: TextRows, count: number): string[] {
+export function groupIds(rows: TextRows, count: number): string[] {
   const { groups, promptTokens, prompts } = rows;
   if (groups !== undefined) return Array.from({ length: count }, (_, row) => idText(groups[row], 'rows.groups', row));
   const given = promptTokens ?? prompts;
