@@ -4,6 +4,7 @@ import { globSync } from 'tinyglobby';
 import { houseProblems } from './house.mjs';
 import { signatureProblems } from './signatures.mjs';
 import { check, root, run, skip, tool, versionOf } from './stage.mjs';
+import { subjectProblems } from './subjects.mjs';
 
 await run(tool('biome'), ['check', '--error-on-warnings', '.']);
 
@@ -12,6 +13,9 @@ check(problems.length === 0, problems.join('\n'));
 
 const signatures = signatureProblems();
 check(signatures.length === 0, signatures.join('\n'));
+
+const subjects = subjectProblems();
+check(subjects.length === 0, subjects.join('\n'));
 
 const native = globSync('native/**/*.{h,cpp,cu,cuh}', { cwd: root });
 // The house's own rules that no formatter knows.
