@@ -33,7 +33,18 @@ if (versionOf(python) === null || !(await has('numpy, pytest'))) {
   }
   const { output } = await run(python, ['-m', 'pytest', '-rs', '-p', 'no:cacheprovider'], { cwd });
   for (const [, what] of output.matchAll(/^SKIPPED (.*)/gm)) skip(`Python tests: ${what}`);
+  await contracts(cwd);
   await wheel();
+}
+
+/** Names that hooks and readers rely on, in the packages themselves: downloaded once for each version. */
+async function contracts(cwd) {
+  const folder = process.env.COLLAPSAR_CONTRACTS ?? join(root, 'build', 'contracts');
+  const { status, output } = await start(python, [join('tests', 'contracts.py'), folder], { cwd, quiet: true });
+  process.stdout.write(output);
+  check(status !== 1, 'a package that hooks or readers rely on has changed: the lines above say where');
+  if (status === 2) skip('contracts with other packages (they cannot be downloaded)');
+  for (const [, name] of output.matchAll(/^(.*): not looked at/gm)) skip(`contracts with ${name} (it is on no index)`);
 }
 
 /** Installed without an index: numpy is this Python's, and nothing else of it is seen. */

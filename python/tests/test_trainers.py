@@ -6,6 +6,7 @@ import asyncio
 import json
 import sys
 import types
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -269,7 +270,7 @@ class TestSkyRL:
 
 
 class TestTinker:
-    """Tinker cookbook 0.5.5: evaluator_builders, sample_async, compute_logprobs_async."""
+    """Tinker cookbook 0.6.1, SDK 0.38.0: evaluator_builders, sample and compute_logprobs, which can be awaited."""
 
     def run(self, monkeypatch, client, **options):
         module = types.ModuleType("tinker")
@@ -286,11 +287,11 @@ class TestTinker:
     class Client:
         calls = 0
 
-        async def sample_async(self, prompt, num_samples, sampling_params):
+        async def sample(self, prompt, num_samples, sampling_params):
             sequences = [types.SimpleNamespace(tokens=response(prompt[1], at)) for at in range(num_samples)]
             return types.SimpleNamespace(sequences=sequences)
 
-        async def compute_logprobs_async(self, ids):
+        async def compute_logprobs(self, ids):
             self.calls += 1
             own = (ids[2] - 100) // 10 == ids[1]
             return [None] + [-0.1 if own else -3.0] * (len(ids) - 1)
@@ -302,6 +303,30 @@ class TestTinker:
         assert figures["collapsar/mi"] == pytest.approx(np.log(4), abs=1e-3)
         assert figures["collapsar/retrieval"] == 1.0
 
+    def test_takes_futures_of_threads_and_asks_for_the_last_alone(self, monkeypatch):
+        asked = []
+
+        class Older(self.Client):
+            """Futures of concurrent.futures, as the SDK gave them before they could be awaited."""
+
+            def sample(self, **options):
+                return pool.submit(asyncio.run, super().sample(**options))
+
+            def compute_logprobs(self, ids, prompt_logprobs_last_n=None):
+                asked.append((len(ids), prompt_logprobs_last_n))
+                whole = super().compute_logprobs(ids)
+
+                def last() -> list[float | None]:
+                    scored = asyncio.run(whole)[-prompt_logprobs_last_n:]
+                    return [None] * (len(ids) - len(scored)) + scored
+
+                return pool.submit(last)
+
+        with ThreadPoolExecutor() as pool:
+            figures = self.run(monkeypatch, Older())
+        assert figures["collapsar/mi"] == pytest.approx(np.log(4), abs=1e-3)
+        assert len(asked) == 64 and all(0 < last < length for length, last in asked)
+
     def test_scores_the_reasoning_alone(self, monkeypatch):
         class Thinking(self.Client):
             asked: ClassVar[list[list[int]]] = []
@@ -309,11 +334,11 @@ class TestTinker:
             def get_tokenizer(self):
                 return Tags()
 
-            async def sample_async(self, prompt, num_samples, sampling_params):
+            async def sample(self, prompt, num_samples, sampling_params):
                 rows = [forgotten(prompt[1], at) for at in range(num_samples)]
                 return types.SimpleNamespace(sequences=[types.SimpleNamespace(tokens=row) for row in rows])
 
-            async def compute_logprobs_async(self, ids):
+            async def compute_logprobs(self, ids):
                 self.asked.append(ids)
                 # What depends on the prompt is the opener, which is context; the reasoning hardly does.
                 return [None, -1.0, -50.0 * ids[1], *[-2.0 - 1e-5 * ids[1]] * (len(ids) - 3)]
@@ -326,7 +351,7 @@ class TestTinker:
 
     def test_refuses_scores_that_are_none(self, monkeypatch):
         class Broken(self.Client):
-            async def compute_logprobs_async(self, ids):
+            async def compute_logprobs(self, ids):
                 return [None] * len(ids)
 
         with pytest.raises(CollapsarError, match="row 0 under prompt 0"):

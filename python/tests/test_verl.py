@@ -26,6 +26,31 @@ PROMPTS, EACH = 4, 4
 ROWS = PROMPTS * EACH
 
 
+#: of V1, with their classes
+MODES = {
+    "sync": "PPOTrainerSync",
+    "colocate_async": "PPOTrainerColocateAsync",
+    "separate_async": "PPOTrainerSeparateAsync",
+}
+LEGACY = """import types
+
+class RayPPOTrainer:
+    updated = None
+
+    def _compute_old_log_prob(self, batch):
+        self.scored = len(batch.batch["input_ids"])
+        return self.old_log_probs(batch), 0.1
+
+    def _update_actor(self, batch):
+        self.updated = batch
+        return types.SimpleNamespace(meta_info={"metrics": {"actor/lr": [1e-6]}})
+
+
+class OneStepOffRayTrainer(RayPPOTrainer):
+    pass
+"""
+
+
 def prompt_of(group: int) -> list[int]:
     return [3 + group, 9, 5][: 2 + group % 2]
 
@@ -80,9 +105,11 @@ def package(monkeypatch, tmp_path):
         "tq = None\nclass PPOTrainer:\n"
         "    def _compute_advantage(self, batch, metrics):\n        metrics['adv'] = 1.0\n        return batch\n"
     )
-    (root / "trainer_sync.py").write_text(
-        "from verl.trainer.ppo.v1.trainer_base import PPOTrainer\nclass PPOTrainerSync(PPOTrainer):\n    pass\n"
-    )
+    for mode, name in MODES.items():
+        (root / f"trainer_{mode}.py").write_text(
+            f"from verl.trainer.ppo.v1.trainer_base import PPOTrainer\nclass {name}(PPOTrainer):\n    pass\n"
+        )
+    (tmp_path / "verl/trainer/ppo/ray_trainer.py").write_text(LEGACY)
     (tmp_path / "verl/utils/tensordict_utils.py").write_text("def list_of_dict_to_tensordict(rows):\n    return rows\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     options(monkeypatch, filter={"value": 0.9})
@@ -143,11 +170,11 @@ class Actor:
 
 
 class TestSync:
-    """V1's PPOTrainerSync._compute_advantage(batch, metrics) on a batch of the TransferQueue, with a padding row."""
+    """V1's PPOTrainer._compute_advantage(batch, metrics) on a batch of the TransferQueue, with a padding row."""
 
-    def step(self, package, mode="token-mean", model=None):
+    def step(self, package, mode="token-mean", model=None, trained="sync"):
         package.install()
-        sync = importlib.import_module("verl.trainer.ppo.v1.trainer_sync")
+        module = importlib.import_module(f"verl.trainer.ppo.v1.trainer_{trained}")
         queue = sys.modules["verl.trainer.ppo.v1.trainer_base"].tq = Queue()
         rows = []
         for row in range(ROWS):
@@ -173,7 +200,7 @@ class TestSync:
         queue.kv_batch_put(keys, "train", rows)
         tags = [{}] * ROWS + [{"is_padding": True}]
         meta = KVBatchMeta(keys=keys, partition_id="train", tags=tags, fields=None, extra_info={"x": 1})
-        trainer, metrics = sync.PPOTrainerSync(), {}
+        trainer, metrics = getattr(module, MODES[trained])(), {}
         trainer.config, trainer.tokenizer = config_of(mode), tokenizer(WORDS)
         trainer.actor_rollout_wg = Actor(queue, model)
         assert trainer._compute_advantage(meta, metrics) is meta
@@ -181,13 +208,11 @@ class TestSync:
         trainer._collapsar.close()
         return trainer, metrics, [queue.rows["train"][key] for key in keys], queue
 
-    def test_is_watched_when_it_is_imported(self, package):
-        trainer, metrics, rows, _ = self.step(package)
+    @pytest.mark.parametrize("trained", MODES)
+    def test_is_watched_when_it_is_imported(self, package, trained):
+        trainer, metrics, rows, _ = self.step(package, trained=trained)
         assert metrics["collapsar/text_mi"] > 0.5 and metrics["collapsar/kept_share"] == 0.5
         assert not trainer.actor_rollout_wg.asked
-        # The base class is left alone.
-        base = sys.modules["verl.trainer.ppo.v1.trainer_base"]
-        assert not hasattr(base.PPOTrainer._compute_advantage, "_collapsar")
         # Dropped rows leave the loss by both masks; padding and the others are as they were.
         for name in ("response_mask", "loss_mask"):
             assert [bool(row[name].any()) for row in rows] == [True] * 8 + [False] * 8 + [True]
@@ -250,6 +275,14 @@ class TestSync:
         before = list(sys.meta_path)
         package.install()
         assert sys.meta_path == before
+
+    def test_is_wrapped_once(self, package):
+        for _ in range(2):
+            package.install()
+        trainer = importlib.import_module("verl.trainer.ppo.v1.trainer_base").PPOTrainer
+        wrapped = trainer._compute_advantage
+        package.install()
+        assert trainer._compute_advantage is wrapped and not hasattr(wrapped.__wrapped__, "_collapsar")
 
 
 class TestEnvironments:
@@ -332,26 +365,24 @@ def old_log_probs(model, batch) -> DataProto:
 class TestLegacy:
     """RayPPOTrainer: _compute_old_log_prob(batch) gives a DataProto and a number, _update_actor(batch) metrics."""
 
-    def trainer(self, package, mode="token-mean"):
-        class RayPPOTrainer:
-            updated = None
-
-            def _compute_old_log_prob(self, batch):
-                self.scored = len(batch.batch["input_ids"])
-                return old_log_probs(self.model, batch), 0.1
-
-            def _update_actor(self, batch):
-                self.updated = batch
-                return types.SimpleNamespace(meta_info={"metrics": {"actor/lr": [1e-6]}})
-
-        class Trainer(package.Watched, RayPPOTrainer):
-            pass
-
-        trainer = Trainer()
+    def trainer(self, package, mode="token-mean", name="OneStepOffRayTrainer", bases=()):
+        package.install()
+        trained = getattr(importlib.import_module("verl.trainer.ppo.ray_trainer"), name)
+        trainer = type("Trainer", (*bases, trained), {})()
         trainer.model = qwen(vocabulary=len(tokenizer(WORDS)))
+        trainer.old_log_probs = lambda batch: old_log_probs(trainer.model, batch)
         trainer.tokenizer, trainer.config = tokenizer(WORDS), config_of(mode)
         trainer.actor_rollout_wg = types.SimpleNamespace(world_size=3)
         return trainer
+
+    @pytest.mark.parametrize("name", ["RayPPOTrainer", "OneStepOffRayTrainer"])
+    @pytest.mark.parametrize("is_mixed_in", [False, True])
+    def test_is_watched_once_by_itself_or_mixed_in(self, package, name, is_mixed_in):
+        trainer = self.trainer(package, name=name, bases=(package.Watched,) if is_mixed_in else ())
+        for generation in (1, 2):
+            metrics = trainer._update_actor(proto()).meta_info["metrics"]
+            assert trainer._collapsar.generation == generation and metrics["collapsar/text_mi"][0] > 0.5
+        trainer._collapsar.close()
 
     def test_is_scored_and_filtered_before_the_update(self, package, monkeypatch):
         options(monkeypatch, scores=True, filter={"value": 0.9})

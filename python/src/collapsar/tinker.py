@@ -116,8 +116,10 @@ class Evaluator:
     async def _sample(self, client: Any, tinker: Any, prompt: list[int]) -> list[list[int]]:
         settings = tinker.SamplingParams(max_tokens=self._max_tokens, temperature=self._temperature)
         async with self._turns:
-            answer = await client.sample_async(
-                prompt=tinker.ModelInput.from_ints(prompt), num_samples=self._samples, sampling_params=settings
+            answer = await _answer(
+                client.sample(
+                    prompt=tinker.ModelInput.from_ints(prompt), num_samples=self._samples, sampling_params=settings
+                )
             )
         return [list(sequence.tokens) for sequence in answer.sequences]
 
@@ -130,13 +132,16 @@ class Evaluator:
         pairs: Mapping[int, npt.NDArray[np.int64]],
     ) -> npt.NDArray[np.float64]:
         sums = np.full((len(rows), len(self._prompts)), np.nan)
+        # Then the server takes what stands before from its cache of prefixes.
+        last_alone = "prompt_logprobs_last_n" in inspect.signature(client.compute_logprobs).parameters
 
         async def one(row: int, prompt: int) -> None:
             # What stands before the reasoning is context, as the prompt is.
             context = self._prompts[prompt] + rows[row][: spans[row].start]
             ids = context + rows[row][spans[row].start : spans[row].end]
+            asked = {"prompt_logprobs_last_n": spans[row].length} if last_alone and spans[row].length > 0 else {}
             async with self._turns:
-                logprobs = await client.compute_logprobs_async(tinker.ModelInput.from_ints(ids))
+                logprobs = await _answer(client.compute_logprobs(tinker.ModelInput.from_ints(ids), **asked))
             scored = list(logprobs)[len(context) :]
             if len(logprobs) != len(ids) or any(value is None for value in scored):
                 raise CollapsarError(
@@ -148,3 +153,8 @@ class Evaluator:
 
         await asyncio.gather(*(one(int(row), prompt) for prompt, scored in pairs.items() for row in scored))
         return sums
+
+
+async def _answer(future: Any) -> Any:
+    """What a future of the SDK comes to: one that can be awaited, or, of older versions, one of a thread."""
+    return await (future if inspect.isawaitable(future) else asyncio.wrap_future(future))

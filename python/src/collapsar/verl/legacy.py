@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,7 @@ class Watched:
     """
 
     def _update_actor(self, batch: Any) -> Any:
-        watching = watching_of(self)
-        observation = _observe(self, watching, batch)
-        if observation.keep is not None:
-            try:
-                _filter(self, batch, observation)
-            except Exception as error:
-                watching.fail(error)
-        output = super()._update_actor(batch)  # type: ignore[misc]
-        # They are averaged and logged with the actor's own.
-        output.meta_info["metrics"].update({key: [value] for key, value in observation.logged.items()})
-        return output
+        return _watched_update(self, batch, super()._update_actor)  # type: ignore[misc]
 
     def init_workers(self) -> None:
         """As the trainer's own; then RAGEN's rollout filter is watched."""
@@ -55,6 +46,34 @@ class Watched:
             return kept, metrics | observation.logged
 
         rollout_filter.filter = watched_filter
+
+
+def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``_update_actor`` of RayPPOTrainer, which those of one-step-off and fully asynchronous training share."""
+
+    @functools.wraps(original)
+    def update_actor(self: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
+        def update(batch: Any) -> Any:
+            return original(self, batch, *args, **kwargs)
+
+        # A Watched trainer has seen the batch already.
+        return update(batch) if isinstance(self, Watched) else _watched_update(self, batch, update)
+
+    return update_actor
+
+
+def _watched_update(trainer: Any, batch: Any, update: Callable[[Any], Any]) -> Any:
+    watching = watching_of(trainer)
+    observation = _observe(trainer, watching, batch)
+    if observation.keep is not None:
+        try:
+            _filter(trainer, batch, observation)
+        except Exception as error:
+            watching.fail(error)
+    output = update(batch)
+    # They are averaged and logged with the actor's own.
+    output.meta_info["metrics"].update({key: [value] for key, value in observation.logged.items()})
+    return output
 
 
 def _observe(trainer: Any, watching: VerlWatching, data: Any) -> Observation:

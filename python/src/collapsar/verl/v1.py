@@ -1,76 +1,27 @@
-"""verl's trainer of today ("V1", sync): its ``_compute_advantage``, wrapped when it is imported."""
+"""verl's trainers of today ("V1": sync, colocate_async, separate_async): the ``_compute_advantage`` that they share."""
 
 from __future__ import annotations
 
 import functools
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
-import os
 import sys
 import uuid
-from collections.abc import Sequence
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..watching import Observation, logger
+from ..watching import Observation
 from .batch import advantage_scale, batch_of, rows_of
-from .options import VARIABLE, watching_of
+from .options import watching_of
 from .scores import Sample, scorer, whole
 
-#: of the trainer that verl runs by default ("sync")
-TRAINER_MODULE = "verl.trainer.ppo.v1.trainer_sync"
-TRAINER_CLASS = "PPOTrainerSync"
 #: read at each step; what a version lacks is left out
 FIELDS = ("uid", "prompts", "responses", "response_mask", "rm_scores", "entropy", "data_source")
 #: of the TransferQueue, for rows that stand for pairs: no sampler looks there
 PARTITION = "collapsar"
 
 
-def install() -> None:
-    """Wraps the trainer, now or when it is imported. Safe to call twice."""
-    if os.environ.get(VARIABLE) == "off":
-        return
-    module = sys.modules.get(TRAINER_MODULE)
-    if module is not None:
-        wrap(module)
-    elif not any(isinstance(finder, _AfterImport) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _AfterImport())
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Wraps the trainer as soon as its module is there: importing it from a plugin would be a circle."""
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if name != TRAINER_MODULE:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.loader is None:
-            return spec
-        loader = spec.loader
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            wrap(module)
-
-        loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
-
-
-def wrap(module: ModuleType) -> None:
-    """Wraps ``_compute_advantage`` of the module's trainer."""
-    trainer = getattr(module, TRAINER_CLASS, None)
-    original = getattr(trainer, "_compute_advantage", None)
-    if trainer is None or original is None:
-        logger.warning("collapsar: %s has no %s._compute_advantage: verl is not watched", module, TRAINER_CLASS)
-        return
-    if hasattr(original, "_collapsar"):
-        return
+def watched(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``_compute_advantage`` of V1's trainer, whose metrics get the figures of the batch."""
 
     @functools.wraps(original)
     def compute_advantage(self: Any, batch: Any, metrics: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -78,8 +29,7 @@ def wrap(module: ModuleType) -> None:
         metrics.update(_observe(self, batch).logged)
         return result
 
-    compute_advantage._collapsar = True  # type: ignore[attr-defined]
-    trainer._compute_advantage = compute_advantage
+    return compute_advantage
 
 
 def _observe(trainer: Any, meta: Any) -> Observation:
