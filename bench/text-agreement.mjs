@@ -21,8 +21,8 @@ const engine = await openEngine({ device: 'cpu' });
 /** I(X;Z) by step. */
 async function scored(folder) {
   const found = new Map();
-  for await (const { step, metrics } of analyze(folder, { engine, permutations: 0 })) {
-    found.set(step, metrics[0]?.values.mi_seq_estimate);
+  for await (const { step, samples } of analyze(folder, { engine, permutations: 0 })) {
+    found.set(step, samples[0]?.values.mi_seq_estimate);
   }
   return found;
 }

@@ -15,6 +15,7 @@ const ROOMS = [
   ['report', 'sinks', 'cluster'],
   ['analysis'],
   ['monitor'],
+  ['step'],
   ['verdicts'],
   ['filter', 'metrics', 'logs', 'scoring'],
   ['engine'],

@@ -6,18 +6,7 @@
  */
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
-export type { FilterView } from './analysis/measuring/beside-metrics.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
-export type {
-  Compared,
-  FilterRecord,
-  RecordValue,
-  RegimeRecord,
-  StepFindings,
-  StepRecord,
-  StepReport,
-  TemplateRecord,
-} from './analysis/step-report.js';
 export * from './checks/errors.js';
 export type { OperationOptions } from './checks/operation-options.js';
 export type { EnvironmentLabels, RowEnvironments } from './checks/row-environments.js';
@@ -60,8 +49,18 @@ export {
   textMetrics,
 } from './metrics/text-metrics.js';
 export * from './monitor/index.js';
-export type { Excerpt, StepExcerpts } from './monitor/prompts/excerpts.js';
-export type { PromptMatrix, PromptReport } from './monitor/prompts/prompt-findings.js';
-export type { PromptSource } from './monitor/prompts/prompt-measurement.js';
 export * from './sinks/index.js';
+export type { Excerpt, StepExcerpts } from './step/prompts/excerpts.js';
+export type { PromptMatrix, PromptReport } from './step/prompts/prompt-findings.js';
+export type { PromptSource } from './step/prompts/prompt-measurement.js';
+export type { FilterView } from './step/step-measurement.js';
+export type {
+  Compared,
+  FilterRecord,
+  RecordValue,
+  RegimeRecord,
+  StepRecord,
+  TemplateRecord,
+} from './step/step-record.js';
+export type { StepReport } from './step/step-report.js';
 export * from './verdicts/index.js';

@@ -1,7 +1,7 @@
 // One training run: settings and a warm start in, step after step out, until its steps are done or it is stopped.
 
 import { tree } from '@jax-js/jax';
-import type { MonitorReport } from 'collapsar';
+import type { FilterResult, StepReport } from 'collapsar';
 import { type BoardKind, drawBoards, features, reward } from './grid-task.js';
 import { Grpo, type GrpoOptions, groupAdvantages } from './grpo.js';
 import type { Weights } from './policy.js';
@@ -58,7 +58,7 @@ export interface TrainingStep {
   readonly success: Readonly<Record<BoardKind, number>>;
   /** The first reasoning of the step. */
   readonly reasoning: string;
-  readonly report: MonitorReport;
+  readonly report: StepReport<FilterResult>;
   /** Why the run ends here, before its steps are done. */
   readonly ends: string | undefined;
 }
@@ -129,6 +129,6 @@ function randomRows(count: number, boards: number, rolloutsPerBoard: number, ran
 }
 
 /** An early stop, or a verdict as grave as they come. */
-function reasonToEnd({ stop, judgement }: MonitorReport): string | undefined {
+function reasonToEnd({ stop, judgement }: StepReport): string | undefined {
   return stop?.sentence ?? judgement?.verdicts.find(({ severity }) => severity === 'critical')?.sentence;
 }

@@ -1,7 +1,7 @@
 // Where the trainer meets collapsar. One step's rollouts and rewards in; which rollouts to train on, the metrics and the
 // verdicts out, and at every few steps a step file that `collapsar analyze` reads.
 import { join } from 'node:path';
-import { type FilterOptions, Monitor, type MonitorReport, writeStep } from 'collapsar';
+import { type FilterOptions, type FilterResult, Monitor, type StepReport, writeStep } from 'collapsar';
 import { CrossScorer } from './cross-scores.js';
 import { type Board, features, promptTokens } from './grid-task.js';
 import type { Weights } from './policy.js';
@@ -42,7 +42,7 @@ export class Watch {
   }
 
   /** To be called at every step, before the update: the report says which rollouts to train on. Keeps the weights. */
-  async look(step: number, weights: Weights, judged: JudgedRollouts): Promise<MonitorReport> {
+  async look(step: number, weights: Weights, judged: JudgedRollouts): Promise<StepReport<FilterResult>> {
     const { boards, rollouts, rewards, correct } = judged;
     const perBoard = rollouts.length / boards.length;
     const labels = {

@@ -1,8 +1,8 @@
 // Reports as a Web Stream: computed when they are asked for, and no sooner.
 import { ReadableStream } from 'node:stream/web';
+import type { StepReport } from '../step/step-report.js';
 import { type AnalyzeOptions, analyze, checkAnalysis } from './analyze.js';
 import type { StepSource } from './measuring/step-source.js';
-import type { StepReport } from './step-report.js';
 
 /**
  * `analyze` as a Web Stream. Nothing is asked of the source before the first read; cancelling the stream ends the

@@ -11,6 +11,7 @@ import { type ListingProgress, orFileError } from '../logs/steps/read-steps.js';
 import type { StepData } from '../logs/steps/step-data.js';
 import { FILE_CHOICE, type FileChoiceOptions } from '../logs/stores/file-choice.js';
 import type { Profile } from '../metrics/step-metrics.js';
+import type { StepMeasurement } from '../step/step-measurement.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import { mapAhead } from './measuring/map-ahead.js';
 import { MeasuredSteps } from './measuring/measured-steps.js';
@@ -21,7 +22,6 @@ import {
   MEASURE_OPTIONS,
   type MeasureOptions,
   measureStepData,
-  type StepMeasurement,
 } from './measuring/step-measurement.js';
 import {
   checkStepData,

@@ -39,6 +39,12 @@ export const FILTER_EXPLANATIONS: readonly MetricExplanation[] = [
     advice: 'Falling towards 0: nearly all rewards are alike within their group. Change the prompts or the reward.',
   },
   {
+    keys: ['rollout/empty_after_filter', 'rollout/consecutive_empty_after_filter_steps'],
+    definition: 'Whether the filter keeps no group at all, and for how many steps in a row up to this one.',
+    formula: '1 where no group is kept, else 0; the count of such steps since the last that kept one',
+    advice: 'Above 0: the step has nothing to learn from. Change the prompts or the reward, or filter less strictly.',
+  },
+  {
     keys: ['rollout/filter_zero_count'],
     definition: 'Groups without spread.',
     formula: 'groups with |score| ≤ 1e-10, those without one (singletons) not counted',

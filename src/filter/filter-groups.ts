@@ -5,7 +5,7 @@ import { fullMetrics, type MeasuredGroups, referenceMetrics, upstreamMetrics } f
 import type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';
 import { FLOAT32_SPLIT } from './float32-sums.js';
 import { type FilterColumns, measureColumns } from './input/filter-columns.js';
-import { type FilterInput, type InputRows, readInput } from './input/filter-input.js';
+import { type FilterInput, readInput } from './input/filter-input.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from './input/filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from './input/filter-words.js';
 import { type GroupedRollouts, groupRollouts, refuseNonFinite } from './input/grouped-rollouts.js';
@@ -37,11 +37,7 @@ export function filterGroups(input: FilterInput, options: FilterOptions = {}): F
 /** The same, with remarks and errors in the words of who reads them. */
 export function filterGroupsInWords(input: FilterInput, options: FilterOptions, words: FilterWords): FilterResult {
   const settings = resolveFilterOptions(options);
-  return filterRows(readInput(input, words), settings, words);
-}
-
-/** The same of rows and options that were checked. */
-export function filterRows(rows: InputRows, settings: FilterSettings, words: FilterWords): FilterResult {
+  const rows = readInput(input, words);
   const rollouts = groupRollouts(rows, settings, words);
   const columns = measureColumns(rollouts, settings, words, () => refuseNonFinite(rows, words));
   const choice = chooseGroups(rollouts, columns, settings, words);

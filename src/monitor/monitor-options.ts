@@ -18,9 +18,9 @@ import {
   samplerOptions,
 } from '../metrics/sampling/samplers.js';
 import { PROFILE, type Profile } from '../metrics/step-metrics.js';
+import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from '../step/outcomes/reward-buckets.js';
 import { type EarlyStopOptions, type ResolvedEarlyStop, resolveEarlyStop } from '../verdicts/early-stop/early-stops.js';
 import { type JudgeOptions, type JudgeSettings, resolveJudgeOptions } from '../verdicts/judge-options.js';
-import { type BucketOptions, type ResolvedBuckets, resolveBuckets } from './outcomes/reward-buckets.js';
 import type { Sink } from './sinks/sink.js';
 
 /** Options of a `Monitor` (docs/guide/monitor.md). */

@@ -2,11 +2,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentError, StateError } from '../checks/errors.js';
 import { count, DamagedPart, fields, nothing, nullable, reject, SavedState } from '../checks/saved.js';
-import { RunningState, type RunningStateJson, runningStateShape } from '../metrics/reporting/running-state.js';
+import { type RunningStateJson, runningStateShape } from '../metrics/reporting/running-state.js';
+import { type FirstTexts, firstTextsShape } from '../step/first-texts.js';
+import type { RunProgress } from '../step/run.js';
 import { EarlyStops, type EarlyStopsJson, earlyStopsShape } from '../verdicts/early-stop/early-stops.js';
 import { Judge, type JudgeJson, judgeShape } from '../verdicts/judge.js';
-import type { RunProgress } from './finish-step.js';
-import { type FirstTexts, firstTextsShape } from './first-texts.js';
 import {
   differingOption,
   givenOptions,
@@ -37,16 +37,6 @@ export interface MonitorState {
   readonly judge: JudgeJson | null;
   /** What the rows of the first step with text figures say. */
   readonly firstTexts: FirstTexts | null;
-}
-
-export function startRun(options: RunOptions): RunProgress {
-  return {
-    step: null,
-    averages: new RunningState().toJSON(),
-    earlyStops: EarlyStops.start(options.earlyStop),
-    judge: options.judge === false ? null : new Judge(options.judge),
-    firstTexts: null,
-  };
 }
 
 /** A copy that later steps do not touch. */

@@ -6,18 +6,18 @@ import { checkOptions, is, type OptionTable } from '../checks/options.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens } from '../engine/native.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
+import type { FilterResult } from '../filter/index.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
+import type { MeasuredTexts } from '../step/measured-texts.js';
+import type { RewardBucket } from '../step/outcomes/reward-buckets.js';
+import type { StepReport } from '../step/step-report.js';
 import { CollectedScores, type ColumnScores, type ScoreBlock, type WholeScores } from './collected-scores.js';
-import type { OpenStep } from './finish-step.js';
-import type { MeasuredTexts } from './first-texts.js';
+import { type OpenStep, previewBuckets } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
-import type { MonitorReport } from './monitor-report.js';
-import type { RewardBucket } from './outcomes/reward-buckets.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './outcomes/step-outcomes.js';
+import { planStep } from './plan-step.js';
 import { checkRollouts, type RolloutRows, rolloutTexts } from './rollout-texts.js';
-import { planStep } from './sampled-step.js';
-import { previewBuckets } from './step-groups.js';
 import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
 
 /** What a step needs of its monitor. */
@@ -27,7 +27,7 @@ export interface StepHost {
   readonly perPrompt: boolean;
   engine(): Promise<Engine>;
   /** Computes and commits a step when every one that was finished before is through. */
-  finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport>;
+  finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<StepReport<FilterResult>>;
 }
 
 /** Options of `step.score`. */
@@ -235,7 +235,7 @@ export class MonitorStep {
    * @throws {ArgumentError} (as a rejection) for prompts never scored, outcomes that do not fit, or a later step that
    *   was finished meanwhile; `signal.reason` when aborted
    */
-  async finish(outcomes: StepOutcomes = {}, options: ScoreOptions = {}): Promise<MonitorReport> {
+  async finish(outcomes: StepOutcomes = {}, options: ScoreOptions = {}): Promise<StepReport<FilterResult>> {
     const { signal } = scoreOptions(options);
     if (this.#givenUp !== undefined) throw this.#givenUp.reason;
     const checked = checkOutcomes(outcomes, this.#open.labels);

@@ -6,10 +6,12 @@ import { Turns } from '../checks/turns.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import { finishStep, type OpenStep, type RunProgress } from './finish-step.js';
+import type { FilterResult } from '../filter/index.js';
+import { Run, type RunProgress, startRun } from '../step/run.js';
+import type { StepReport } from '../step/step-report.js';
+import { finishStep, type OpenStep, PLACE } from './finish-step.js';
 import { type MonitorOptions, type RunOptions, resolveOptions } from './monitor-options.js';
-import type { MonitorReport } from './monitor-report.js';
-import { type MonitorState, restoreRun, saveRun, startRun } from './monitor-state.js';
+import { type MonitorState, restoreRun, saveRun } from './monitor-state.js';
 import { MonitorStep, type ScoreOptions, type StepHost } from './monitor-step.js';
 import { openLabels, type StepLabels } from './outcomes/step-labels.js';
 import type { CheckedOutcomes } from './outcomes/step-outcomes.js';
@@ -35,23 +37,22 @@ export class Monitor {
   readonly options: RunOptions;
   readonly #threads: number | undefined;
   readonly #host: StepHost;
-  #run: RunProgress;
+  readonly #run: Run;
   #engine: Promise<Engine> | undefined;
   /** Whether the engine is this monitor's to dispose. */
   readonly #ownsEngine: boolean;
   #disposed = false;
   readonly #turns = new Turns();
   readonly #sinks: SinkQueue[];
-  readonly #name: string;
 
   constructor(options?: MonitorOptions);
   /** @internal */
   constructor(options: MonitorOptions, restored: { options: RunOptions; run: RunProgress });
   constructor(options: MonitorOptions = {}, restored?: { options: RunOptions; run: RunProgress }) {
     this.options = Object.freeze(restored?.options ?? resolveOptions(options));
-    this.#run = restored?.run ?? startRun(this.options);
+    const { judge, earlyStop } = this.options;
+    this.#run = new Run(options.run ?? 'run', PLACE.directory, restored?.run ?? startRun(judge, earlyStop));
     this.#threads = options.threads;
-    this.#name = options.run ?? 'run';
     this.#sinks = (options.sinks ?? []).map((sink) => new SinkQueue(sink, warnOfSink));
     this.#ownsEngine = options.engine === undefined;
     this.#engine = options.engine && Promise.resolve(options.engine);
@@ -74,12 +75,12 @@ export class Monitor {
 
   /** Plain JSON of the run up to its last finished step, by itself: later steps do not change it. */
   save(): MonitorState {
-    return saveRun(this.options, this.#run);
+    return saveRun(this.options, this.#run.progress);
   }
 
   /** The last finished step; null before the first. */
   get lastStep(): number | null {
-    return this.#run.step;
+    return this.#run.progress.step;
   }
 
   /**
@@ -102,7 +103,10 @@ export class Monitor {
    * ends, the source is closed (a stream cancelled), and with it the blocks of the step that was being scored.
    * @throws what a step throws, or `signal.reason` when aborted; the monitor is then as after the last report
    */
-  reports(source: Source<MonitorInput>, options: ScoreOptions = {}): AsyncGenerator<MonitorReport, void, undefined> {
+  reports(
+    source: Source<MonitorInput>,
+    options: ScoreOptions = {},
+  ): AsyncGenerator<StepReport<FilterResult>, void, undefined> {
     return reportsOf(this, source, options);
   }
 
@@ -110,7 +114,7 @@ export class Monitor {
    * The same as a Web Stream: a step is computed when its report is read, and one more waits to be. An abort of the
    * writable side, a cancel of the readable side and the signal stop the step that is being computed.
    */
-  transform(options: ScoreOptions = {}): TransformStream<MonitorInput, MonitorReport> {
+  transform(options: ScoreOptions = {}): TransformStream<MonitorInput, StepReport<FilterResult>> {
     return reportStream(this, options);
   }
 
@@ -135,12 +139,12 @@ export class Monitor {
     const { everySteps, profile } = this.options;
     if (everySteps === 'never') return false;
     // A fall is measured from the run's start: five steps in succession show it best.
-    const isStarting = profile === 'strict' && this.#run.judge?.isStarting === true;
+    const isStarting = profile === 'strict' && this.#run.progress.judge?.isStarting === true;
     return isStarting || step === 1 || step % everySteps === 0;
   }
 
   #expectLater(step: number): void {
-    const { step: last } = this.#run;
+    const { step: last } = this.#run.progress;
     if (last !== null && step <= last) {
       if (step === last) {
         throw new ArgumentError('step', `step ${step} was finished already: open the next one, with a higher number`);
@@ -169,20 +173,17 @@ export class Monitor {
   }
 
   /** Steps are finished one at a time, as each starts from what the one before left. */
-  #finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<MonitorReport> {
+  #finish(
+    open: OpenStep,
+    outcomes: CheckedOutcomes,
+    signal: AbortSignal | undefined,
+  ): Promise<StepReport<FilterResult>> {
     return this.#turns.take(async () => {
       this.#expectLater(open.step);
-      const commit = (run: RunProgress): void => {
-        this.#run = run;
-      };
-      const { options } = this;
       const { engine, perPrompt } = this.#host;
-      const finished = await finishStep(this.#run, open, outcomes, options, perPrompt, engine, signal, commit);
-      const { report } = finished;
-      const { step, metrics, judgement } = report;
-      const { judge } = this.#run;
-      const summary = judge === null ? undefined : () => judge.summary();
-      for (const sink of this.#sinks) sink.offer({ run: this.#name, step, metrics, judgement, summary, ...finished });
+      const report = await finishStep(this.#run, open, outcomes, this.options, perPrompt, engine, signal);
+      const { summary } = this.#run;
+      for (const sink of this.#sinks) sink.offer({ ...report, ...(summary && { summary }) });
       return report;
     }, signal);
   }

@@ -4,8 +4,9 @@ import { unlessAborted } from '../checks/abort.js';
 import { abortableSource, closeUnread, expectSource, isSource, type Source } from '../checks/abortable-source.js';
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { optionsObject } from '../checks/options.js';
+import type { FilterResult } from '../filter/index.js';
+import type { StepReport } from '../step/step-report.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
-import type { MonitorReport } from './monitor-report.js';
 import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';
 import type { StepLabels } from './outcomes/step-labels.js';
 import type { StepOutcomes } from './outcomes/step-outcomes.js';
@@ -50,7 +51,7 @@ export async function* reportsOf(
   monitor: StepOpener,
   source: Source<MonitorInput>,
   options: ScoreOptions,
-): AsyncGenerator<MonitorReport, void, undefined> {
+): AsyncGenerator<StepReport<FilterResult>, void, undefined> {
   expectSource(source, 'source');
   const { signal } = scoreOptions(options);
   for await (const input of abortableSource(source, signal)) yield await reportOf(monitor, input, signal);
@@ -66,10 +67,13 @@ interface Offer {
  * Not a TransformStream, which goes on with a step that nobody wants any more: an abort of the writer and a cancel of
  * the reader stop the step that is being computed.
  */
-export function reportStream(monitor: StepOpener, options: ScoreOptions): TransformStream<MonitorInput, MonitorReport> {
+export function reportStream(
+  monitor: StepOpener,
+  options: ScoreOptions,
+): TransformStream<MonitorInput, StepReport<FilterResult>> {
   const { signal } = scoreOptions(options);
   const stop = new AbortController();
-  let output!: ReadableStreamDefaultController<MonitorReport>;
+  let output!: ReadableStreamDefaultController<StepReport<FilterResult>>;
   let input!: WritableStreamDefaultController;
   let offered: Offer | undefined;
   let onOffer: (() => void) | undefined;
@@ -88,7 +92,7 @@ export function reportStream(monitor: StepOpener, options: ScoreOptions): Transf
   };
   const onAbort = (): void => end(signal?.reason);
 
-  const readable = new ReadableStream<MonitorReport>(
+  const readable = new ReadableStream<StepReport<FilterResult>>(
     {
       start(controller) {
         output = controller;
@@ -151,7 +155,7 @@ async function reportOf(
   monitor: StepOpener,
   input: MonitorInput,
   signal: AbortSignal | undefined,
-): Promise<MonitorReport> {
+): Promise<StepReport<FilterResult>> {
   optionsObject(input, 'input');
   const { scores } = input;
   let step: MonitorStep | undefined;

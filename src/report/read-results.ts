@@ -1,10 +1,10 @@
 // The folder that `analyze --out` wrote -> a report.
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { StepRecord } from '../analysis/step-report.js';
 import { FileError } from '../checks/errors.js';
 import { fileLines } from '../logs/stores/file-lines.js';
 import { systemProblem } from '../logs/stores/system-problem.js';
+import type { StepRecord } from '../step/step-record.js';
 import type { RunSummary } from '../verdicts/run-summary.js';
 import type { PromptRow } from './collect/prompt-columns.js';
 import { ReportCollection } from './collect/report-collection.js';

@@ -16,6 +16,7 @@ import {
   type StepOutcomes,
 } from '../monitor/index.js';
 import type { Sink } from '../monitor/sinks/sink.js';
+import type { StepReport } from '../step/step-report.js';
 import { PROTOCOL, ProtocolError } from './answers.js';
 import type { Engines } from './engines.js';
 import { type ScoreFile, sumsOfFile } from './file-scores.js';
@@ -324,7 +325,7 @@ export class Session {
   async #report(open: OpenStep, outcomes: unknown): Promise<Answer> {
     const report = await open.step.finish(readOutcomes(outcomes), { signal: this.#signal });
     this.#forget(open);
-    const { value, nonFinite } = plainJson(report);
+    const { value, nonFinite } = plainJson(answerOf(report));
     return { report: value, nonFinite: nonFinite as PlainJson };
   }
 
@@ -339,6 +340,12 @@ export class Session {
     this.#closed = true;
     return {};
   }
+}
+
+/** What a client is told of a report: what sinks read of it besides is left out. */
+function answerOf(report: StepReport): object {
+  const { run, remarks, samples, excerpts, prompts, matrix, file, directory, bytes, record, ...told } = report;
+  return { ...told, ...(samples.length > 1 && { samples }) };
 }
 
 /** The rows as the step takes them: of its own groups, and with token ids with its own prompts' unless others are given. */

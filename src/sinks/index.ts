@@ -1,5 +1,5 @@
 // What `collapsar` exports of this folder.
-export type { Sink, SinkReport } from '../monitor/sinks/sink.js';
+export type { Sink } from '../monitor/sinks/sink.js';
 export { openSink } from './open-sink.js';
 export {
   type OpenTelemetryInstrument,

@@ -7,10 +7,8 @@ import { type AnalyzeOptions, analyze } from '../../src/analysis/analyze.js';
 import { mapAhead } from '../../src/analysis/measuring/map-ahead.js';
 import { MetricChoice } from '../../src/analysis/measuring/metric-choice.js';
 import { possibleKeys } from '../../src/analysis/measuring/metric-names.js';
-import { measureOptions, measureStep, type StepMeasurement } from '../../src/analysis/measuring/step-measurement.js';
+import { measureOptions, measureStepFile } from '../../src/analysis/measuring/step-measurement.js';
 import type { StepSource } from '../../src/analysis/measuring/step-source.js';
-import { RunReplay } from '../../src/analysis/results/run-replay.js';
-import type { StepReport } from '../../src/analysis/step-report.js';
 import { ArgumentError, FileError } from '../../src/checks/errors.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
@@ -19,6 +17,10 @@ import { readStepFile } from '../../src/logs/steps/step-file.js';
 import type { StepToWrite } from '../../src/logs/steps/write-step.js';
 import { crossScoreMetrics } from '../../src/metrics/cross-score-metrics.js';
 import { RunningState } from '../../src/metrics/reporting/running-state.js';
+import { Run, startRun } from '../../src/step/run.js';
+import type { StepMeasurement } from '../../src/step/step-measurement.js';
+import type { StepReport } from '../../src/step/step-report.js';
+import { resolveEarlyStop } from '../../src/verdicts/early-stop/early-stops.js';
 import { putLogs } from '../logs/rollouts/rollout-logs.js';
 import { elementOf, exampleRuns, putStep, smallStep } from '../support/analysis-logs.js';
 import { expectSameMetrics } from '../support/golden.js';
@@ -155,7 +157,7 @@ describe('scores that cannot be right', () => {
     const path = await putStep(join(directory, 'padding', 'step.safetensors'), step);
     const { reports, failures } = await collect(path);
     expect(failures).toEqual([]);
-    expect(reports[0]?.metrics[0]?.rows).toMatchObject({ used: 12, nonFinite: [] });
+    expect(reports[0]?.samples[0]?.rows).toMatchObject({ used: 12, nonFinite: [] });
   });
 
   it('leaves placeholders out, or fails the file where asked to', async () => {
@@ -164,7 +166,7 @@ describe('scores that cannot be right', () => {
     for (let p = 0; p < prompts; p++) for (let t = 0; t < tokens; t++) step.logprobs.data[elementOf(p, 5, t)] = 0;
     const path = await putStep(join(directory, 'placeholders', 'step.safetensors'), step);
     const { reports } = await collect(path);
-    expect(reports[0]?.metrics[0]?.rows).toMatchObject({ total: 12, used: 11, placeholders: [5] });
+    expect(reports[0]?.samples[0]?.rows).toMatchObject({ total: 12, used: 11, placeholders: [5] });
     const { failures } = await collect(path, { placeholders: 'error' });
     expect(failures).toMatchObject([{ code: 'ERR_FILE', path, tensor: 'cross_logprobs' }]);
     expect(failures[0]?.message).toMatch(/score of row 5 is 0 under every prompt.*--placeholders exclude/);
@@ -182,7 +184,7 @@ describe('scores that cannot be right', () => {
     const path = await putStep(join(directory, 'exclude', 'step.safetensors'), step);
     const { reports, failures } = await collect(path, { nonFinite: 'exclude' });
     expect(failures).toEqual([]);
-    expect(reports[0]?.metrics[0]?.rows).toMatchObject({ total: 12, used: 11, nonFinite: [5] });
+    expect(reports[0]?.samples[0]?.rows).toMatchObject({ total: 12, used: 11, nonFinite: [5] });
     expect(reports[0]?.record.notes?.join()).toContain('row 5');
     expect(numbersOf(reports[0]?.record as StepReport['record'])[`${LABEL}/mi_seq_estimate`]).toBeGreaterThan(0);
   });
@@ -194,7 +196,7 @@ describe('scores that cannot be right', () => {
     const { reports, failures } = await collect(path, { profile: 'ragen' });
     expect(failures).toEqual([]);
     expect(reports[0]?.record[`${LABEL}/mi_seq_estimate`]).toBeNull();
-    expect(reports[0]?.metrics[0]?.values.mi_seq_estimate).toBeNaN();
+    expect(reports[0]?.samples[0]?.values.mi_seq_estimate).toBeNaN();
   });
 
   it('in sums is treated alike; minus infinity only leaves out its row', async () => {
@@ -210,7 +212,7 @@ describe('scores that cannot be right', () => {
     const bad = await write('bad.safetensors');
     const { reports, failures } = await collect([good, infinite, bad]);
     expect(reports.map(({ file }) => file)).toEqual([good, infinite]);
-    expect(reports[1]?.metrics[0]?.rows.nonFinite).toEqual([3]);
+    expect(reports[1]?.samples[0]?.rows.nonFinite).toEqual([3]);
     const [failure] = failures as [FileError];
     expect(failure).toMatchObject({ path: bad, tensor: 'cross_logprob_sums' });
     expect((await readFile(bad)).readDoubleLE(failure.offset as number)).toBeNaN();
@@ -264,7 +266,7 @@ describe('scores that cannot be right', () => {
     await putStep(join(root, 'without', '3.safetensors'), smallStep(3));
     const { reports, failures } = await collect(root);
     expect(failures).toHaveLength(1);
-    const last = reports.filter(({ step }) => step === 3).map(({ metrics }) => metrics[0]?.values);
+    const last = reports.filter(({ step }) => step === 3).map(({ samples }) => samples[0]?.values);
     expect(last[0]).toEqual(last[1]);
   });
 });
@@ -302,12 +304,12 @@ describe('samples', () => {
     const { reports, failures } = await collect(path, { samples: 10, seed: 5 });
     expect(failures).toEqual([]);
     const [report] = reports as [StepReport];
-    expect(report.metrics.map(({ label }) => label)).toEqual([
+    expect(report.samples.map(({ label }) => label)).toEqual([
       'collapse_first_turn_sample',
       'collapse_trajectory_sample',
       'collapse_turn_sample',
     ]);
-    expect(report.metrics.map(({ rows }) => rows.used)).toEqual([6, 10, 10]);
+    expect(report.samples.map(({ rows }) => rows.used)).toEqual([6, 10, 10]);
     const again = await collect(path, { samples: 10, seed: 5 });
     expect(again.reports[0]?.record).toEqual(report.record);
     expect(report.record['collapse_trajectory_sample/mi_seq_estimate']).toBeTypeOf('number');
@@ -545,7 +547,7 @@ describe('mapAhead', () => {
   });
 });
 
-describe('RunReplay', () => {
+describe('Run', () => {
   it('gives steps that were measured in any order what one analysis gives them', async () => {
     const root = join(exampleRuns, 'collapse');
     const { reports } = await collect(root);
@@ -554,15 +556,15 @@ describe('RunReplay', () => {
     const { signal } = new AbortController();
     const measured = new Map<string, StepMeasurement>();
     for (const { file } of [...steps].reverse()) {
-      measured.set(file, await measureStep(engine, file, options, 1, signal));
+      measured.set(file, await measureStepFile(engine, file, options, 1, signal));
     }
-    const replay = new RunReplay('strict', 0);
+    const replay = new Run('collapse', root, startRun({ seed: 0 }, resolveEarlyStop(false)));
     for (const [at, { file, step }] of steps.entries()) {
-      const { metrics, judgement } = replay.take(step, measured.get(file) as StepMeasurement);
-      expect(metrics[0]?.logged).toEqual(reports[at]?.metrics[0]?.logged);
+      const { samples, judgement } = replay.take({ step, file, bytes: 0 }, measured.get(file) as StepMeasurement);
+      expect(samples[0]?.logged).toEqual(reports[at]?.samples[0]?.logged);
       expect(judgement).toEqual(reports[at]?.judgement);
     }
-    expect(replay.summary()).toEqual(reports.at(-1)?.summary?.());
+    expect(replay.summary?.()).toEqual(reports.at(-1)?.summary?.());
   });
 });
 

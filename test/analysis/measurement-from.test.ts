@@ -4,14 +4,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { measurementFrom } from '../../src/analysis/measuring/measurement-from.js';
-import { MetricChoice } from '../../src/analysis/measuring/metric-choice.js';
-import type { StepMeasurement } from '../../src/analysis/measuring/step-measurement.js';
 import { parseLossless } from '../../src/analysis/results/lossless-json.js';
-import { RunReplay } from '../../src/analysis/results/run-replay.js';
-import { stepRecord } from '../../src/analysis/step-report.js';
 import { StateError } from '../../src/checks/errors.js';
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
+import { Run, startRun } from '../../src/step/run.js';
+import type { StepMeasurement } from '../../src/step/step-measurement.js';
+import { resolveEarlyStop } from '../../src/verdicts/early-stop/early-stops.js';
 import type { StepReading } from '../../src/verdicts/index.js';
 import { putStep, smallStep } from '../support/analysis-logs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -77,12 +76,11 @@ function replaced(value: unknown, [key, ...rest]: Path, by: unknown): unknown {
 
 /** What finalize does with the measurements of a run. */
 function replay(last: StepMeasurement): void {
-  const run = new RunReplay('strict', 5);
+  const run = new Run('r', 'd', startRun({ seed: 5 }, resolveEarlyStop(false)));
   for (const [at, measurement] of [...measurements.slice(0, -1), last].entries()) {
-    const findings = run.take(at + 1, measurement);
-    JSON.stringify(stepRecord({ file: 'f', step: at + 1, run: 'r' }, findings, new MetricChoice(undefined)));
+    JSON.stringify(run.take({ step: at + 1, file: 'f', bytes: 0 }, measurement).record);
   }
-  JSON.stringify(run.summary());
+  JSON.stringify(run.summary?.());
 }
 
 describe('a measurement read back', () => {

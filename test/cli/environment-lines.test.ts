@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { StepReport } from '../../src/analysis/step-report.js';
 import { EnvironmentLines } from '../../src/cli/output/screen/environment-lines.js';
+import type { StepReport } from '../../src/step/step-report.js';
 
 const look = { unicode: true, width: 80, paint: (_: unknown, text: string) => text };
 

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { possibleKeys } from '../../src/analysis/measuring/metric-names.js';
-import { RECORD_PARTS } from '../../src/analysis/step-report.js';
 import { FILTER_EXPLANATIONS } from '../../src/filter/explanations.js';
 import { METRIC_EXPLANATIONS } from '../../src/metrics/reporting/explanations.js';
+import { RECORD_PARTS } from '../../src/step/step-record.js';
 import { REGIME_EXPLANATIONS, VERDICT_EXPLANATIONS } from '../../src/verdicts/explanations.js';
 import { collapsar } from './cli-streams.js';
 

@@ -141,10 +141,10 @@ describe('ids of 64 bits', () => {
     const ids = { group: wide(group), columnGroup: wide(columnGroup) };
     await writeStep(hashed, { ...step, run: 'healthy', ...ids, logprobs: blocks[0] });
     const [small, large] = [await reportOf(path), await reportOf(hashed)];
-    expect(large.notes).toEqual([]);
+    expect(large.remarks).toEqual([]);
     expect(large.filter?.metrics).toEqual(small.filter?.metrics);
     expect(large.filter?.kept).toEqual(small.filter?.kept.map((id) => 2n ** 60n + BigInt(id)));
-    expect(large.metrics[0]?.logged).toEqual(small.metrics[0]?.logged);
+    expect(large.samples[0]?.logged).toEqual(small.samples[0]?.logged);
     const said = async (file: string) => (await collapsar(['filter', file])).out.trim().split('\n').map(BigInt);
     const plain = await said(path);
     expect(await said(hashed)).toEqual(plain.map((id) => 2n ** 60n + id));

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createGzip, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { measureOptions, measureStep } from '../../src/analysis/measuring/step-measurement.js';
+import { measureOptions, measureStepFile } from '../../src/analysis/measuring/step-measurement.js';
 import { FileError } from '../../src/checks/errors.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { findSteps } from '../../src/logs/steps/find-steps.js';
@@ -51,7 +51,7 @@ describe('.gz', () => {
     expect(header).toMatchObject({ step: 3, bytes: bytes.length, layout: expected.layout });
     const engine = await openEngine({ threads: 1 });
     const measured = (path: string) =>
-      measureStep(engine, path, measureOptions({ permutations: 19 }), 256_000, AbortSignal.timeout(30_000));
+      measureStepFile(engine, path, measureOptions({ permutations: 19 }), 256_000, AbortSignal.timeout(30_000));
     expect(await measured(packed)).toEqual(await measured(plain));
     engine.dispose();
     expect(await drain(await readStepFile(packed, { blockBytes: 1 }))).toEqual(await drain(await readStepFile(plain)));

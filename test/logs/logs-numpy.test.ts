@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { measureOptions, measureStep } from '../../src/analysis/measuring/step-measurement.js';
+import { measureOptions, measureStepFile } from '../../src/analysis/measuring/step-measurement.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import { readStepFile } from '../../src/logs/steps/step-file.js';
 import { fileErrorOf, fileOf, fullStep, put, type RawTensor } from '../support/logs-files.js';
@@ -64,7 +64,7 @@ function sums(): Record<string, RawTensor> {
 async function measured(path: string) {
   const engine = await openEngine({ threads: 1 });
   try {
-    const measurement = await measureStep(
+    const measurement = await measureStepFile(
       engine,
       path,
       measureOptions({ permutations: 19 }),

@@ -10,10 +10,10 @@ import {
   Monitor,
   type MonitorInput,
   type MonitorOptions,
-  type MonitorReport,
   type MonitorStep,
   type ScoreBlock,
 } from '../../src/monitor/index.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { type BoxOfStep, blockOf, type Layout, layouts, partition, type WholeStep } from '../engine/token-blocks.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
 
@@ -325,7 +325,7 @@ describe('sinks and sources hold the producer back', () => {
         expect([seen.asked, waiting.length]).toEqual([asked, 1]);
         release();
       }
-      expect(((await reading).value as MonitorReport).step).toBe(1);
+      expect(((await reading).value as StepReport).step).toBe(1);
       expect((await reports.next()).done).toBe(true);
       vi.restoreAllMocks();
     }

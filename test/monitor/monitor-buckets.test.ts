@@ -7,15 +7,15 @@ import {
   checkGradients,
   decomposeGradients,
   gradientMetrics,
-} from '../../src/monitor/outcomes/gradient-decomposition.js';
-import type { GroupRewards } from '../../src/monitor/outcomes/group-rewards.js';
+} from '../../src/step/outcomes/gradient-decomposition.js';
+import type { GroupRewards } from '../../src/step/outcomes/group-rewards.js';
 import {
   type BucketOptions,
   bucketMetrics,
   bucketsByRewardStd,
   type RewardBucket,
   resolveBuckets,
-} from '../../src/monitor/outcomes/reward-buckets.js';
+} from '../../src/step/outcomes/reward-buckets.js';
 
 /** Groups of two rows each, with the given stds; ids from 100 on. */
 const groupsOf = (stds: readonly number[]): GroupRewards[] =>

@@ -8,7 +8,7 @@ import {
   Monitor,
   openEngine,
   type Sink,
-  type SinkReport,
+  type StepReport,
   textMetrics,
 } from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
@@ -178,7 +178,7 @@ describe('Monitor.step().rollouts()', () => {
     const all = [...texts.map(() => 'a later turn'), ...texts];
     const rewards = Array.from(twice, (_, row) => (row % groups.length) / 64);
     for (const readsPrompts of [true, false]) {
-      const told: SinkReport[] = [];
+      const told: StepReport[] = [];
       const sink: Sink = { readsPrompts, step: async (report) => void told.push(report), close: async () => {} };
       const monitor = new Monitor({ engine, ...options, sinks: [sink] });
       const step = monitor.step(1, { groups: twice, episodes, turns });
@@ -186,7 +186,7 @@ describe('Monitor.step().rollouts()', () => {
       const report = await step.finish({ rewards });
       expect(report.texts).not.toHaveProperty('readings');
       await monitor.dispose();
-      const { excerpts } = told[0] as SinkReport;
+      const { excerpts } = told[0] as StepReport;
       if (!readsPrompts) expect(excerpts).toBeUndefined();
       else {
         expect([excerpts?.rows, excerpts?.rollouts.length]).toEqual([64, 16]);
@@ -202,7 +202,7 @@ describe('Monitor.step().rollouts()', () => {
 
   it('shows a sink bytes as texts, without what each word is worth', async () => {
     const { groups, texts } = rowsOf(5, 0);
-    const told: SinkReport[] = [];
+    const told: StepReport[] = [];
     const sink: Sink = { readsPrompts: true, step: async (report) => void told.push(report), close: async () => {} };
     const monitor = new Monitor({ engine, ...options, sinks: [sink] });
     const step = monitor.step(1, { groups });

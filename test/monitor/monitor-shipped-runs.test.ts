@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readStepFile } from '../../src/exports/logs.js';
 import { analyze, type Engine, openEngine } from '../../src/index.js';
-import { Monitor, type MonitorReport } from '../../src/monitor/index.js';
+import { Monitor } from '../../src/monitor/index.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 
 let engine: Engine;
@@ -13,11 +14,11 @@ beforeAll(async () => {
 });
 afterAll(() => engine.dispose());
 
-async function watch(run: string): Promise<{ reports: MonitorReport[]; metrics: string[] }> {
+async function watch(run: string): Promise<{ reports: StepReport[]; metrics: string[] }> {
   const monitor = new Monitor({ engine, everySteps: 1, permutations: 19, filter: { value: 0.9 } });
-  const reports: MonitorReport[] = [];
+  const reports: StepReport[] = [];
   const metrics: string[] = [];
-  for await (const { file, step, metrics: found } of analyze(join(exampleRuns, run), { engine, permutations: 19 })) {
+  for await (const { file, step, samples: found } of analyze(join(exampleRuns, run), { engine, permutations: 19 })) {
     const data = await readStepFile(file);
     const { lengths, group: groups, columnGroup: columnGroups, prompts: promptTokens } = data;
     const opened = monitor.step(step, { groups, lengths, columnGroups, promptTokens });
@@ -47,7 +48,7 @@ async function watch(run: string): Promise<{ reports: MonitorReport[]; metrics: 
   return { reports, metrics };
 }
 
-const raised = (reports: readonly MonitorReport[], kind: string) =>
+const raised = (reports: readonly StepReport[], kind: string) =>
   reports.flatMap(({ judgement }) => judgement?.verdicts ?? []).find((verdict) => verdict.kind === kind);
 
 describe('the shipped runs', () => {

@@ -369,8 +369,8 @@ describe('a short run', () => {
       mi: number | undefined;
       kept: readonly (number | bigint | string)[] | undefined;
     }[] = [];
-    for await (const { step, metrics, filter } of analyze([runFolder], { engine })) {
-      analyzed.push({ step, mi: metrics[0]?.values.mi_seq_estimate, kept: filter?.kept });
+    for await (const { step, samples, filter } of analyze([runFolder], { engine })) {
+      analyzed.push({ step, mi: samples[0]?.values.mi_seq_estimate, kept: filter?.kept });
     }
     const reported = told.flatMap(({ step, report }) =>
       report.due ? [{ step, mi: report.stepMetrics?.values.mi_seq_estimate, kept: report.filter?.kept }] : [],

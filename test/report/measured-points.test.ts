@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { StepRecord } from '../../src/analysis/step-report.js';
 import { lastMeasured, measuredPoints } from '../../src/report/charts/measured-points.js';
 import { ReportCollection } from '../../src/report/collect/report-collection.js';
 import type { RunData } from '../../src/report/report.js';
+import type { StepRecord } from '../../src/step/step-record.js';
 
 const MI = 'collapse_first_turn_sample/mi_seq_estimate';
 const REWARD = 'rollout/in_group_reward_mean';

@@ -2,10 +2,10 @@
 import { appendFileSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { openSink } from '../../src/sinks/open-sink.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { giveAll, MI } from './sink-reports.js';
+import { giveAll, MI, reportWith } from './sink-reports.js';
 
 const folder = temporaryDirectory();
 const linesOf = (path: string): Record<string, unknown>[] =>
@@ -17,8 +17,8 @@ const linesOf = (path: string): Record<string, unknown>[] =>
 /** Of the run a/b. */
 const NAME = 'a_b-f5effa31';
 
-const at = (step: number, more: Record<string, number> = {}): SinkReport => {
-  return { run: 'a/b', step, metrics: { [MI]: step / 8, ...more } };
+const at = (step: number, more: Record<string, number> = {}): StepReport => {
+  return reportWith({ run: 'a/b', step, metrics: { [MI]: step / 8, ...more } });
 };
 
 describe('prime-rl:DIR', () => {

@@ -2,15 +2,15 @@
 import { DataPointType } from '@opentelemetry/sdk-metrics';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { type OpenTelemetryMeter, openTelemetrySink } from '../../src/index.js';
-import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { Exposition } from '../../src/sinks/prometheus/exposition.js';
 import { METRIC_TABLE } from '../../src/sinks/prometheus/metric-table.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { openTelemetry } from './open-telemetry.js';
-import { collapseReports, giveAll, MI } from './sink-reports.js';
+import { collapseReports, giveAll, MI, reportWith } from './sink-reports.js';
 
 vi.setConfig({ hookTimeout: 120_000 });
 
-let reports: SinkReport[];
+let reports: StepReport[];
 beforeAll(async () => {
   reports = await collapseReports();
 });
@@ -21,7 +21,7 @@ describe('openTelemetrySink', () => {
     const exposition = new Exposition();
     const given = [
       ...reports,
-      { run: 'texts "x"', step: 1, metrics: { 'text/template_share': 0.1, 'text/sibling_novelty': 0.5 } },
+      reportWith({ run: 'texts "x"', step: 1, metrics: { 'text/template_share': 0.1, 'text/sibling_novelty': 0.5 } }),
     ];
     vi.useFakeTimers({ toFake: ['Date'], now: 1_700_000_000_000 });
     await giveAll(sink, given);
@@ -53,7 +53,7 @@ describe('openTelemetrySink', () => {
 
   it('goes on exporting what the last step said, and leaves out what is not a number', async () => {
     const { sink, exported, provider } = openTelemetry();
-    await giveAll(sink, [{ run: 'r', step: 3, metrics: { [MI]: Number.NaN } }]);
+    await giveAll(sink, [reportWith({ run: 'r', step: 3, metrics: { [MI]: Number.NaN } })]);
     for (let time = 0; time < 2; time++) {
       const metrics = await exported();
       const valuesOf = (name: string) =>

@@ -4,13 +4,13 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { grafanaFiles } from '../../scripts/grafana.mjs';
-import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { Exposition } from '../../src/sinks/prometheus/exposition.js';
 import * as table from '../../src/sinks/prometheus/metric-table.js';
 import { TextfileSink } from '../../src/sinks/prometheus/textfile-sink.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import type { Judgement } from '../../src/verdicts/index.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { collapseReports, giveAll, MI } from './sink-reports.js';
+import { collapseReports, giveAll, MI, reportWith } from './sink-reports.js';
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 120_000 });
 
@@ -18,7 +18,7 @@ const folder = temporaryDirectory();
 const python = process.env.COLLAPSAR_PYTHON ?? 'python3';
 const hasParser = spawnSync(python, ['-c', 'import prometheus_client']).status === 0;
 
-let reports: SinkReport[];
+let reports: StepReport[];
 beforeAll(async () => {
   reports = await collapseReports();
 });
@@ -29,7 +29,7 @@ function sampleOf(text: string, sample: string): number {
   return Number(line?.slice(sample.length + 1));
 }
 
-function expositionOf(given: readonly SinkReport[]): string {
+function expositionOf(given: readonly StepReport[]): string {
   const exposition = new Exposition();
   for (const report of given) exposition.take(report, 1700000000);
   return exposition.text();
@@ -38,7 +38,7 @@ function expositionOf(given: readonly SinkReport[]): string {
 describe('Exposition', () => {
   it('has the last step of a run that collapses', () => {
     const text = expositionOf(reports);
-    const last = reports.at(-1) as SinkReport;
+    const last = reports.at(-1) as StepReport;
     const sample = '{run="collapse",sample="first_turn"}';
     expect(sampleOf(text, `collapsar_mi_nats${sample}`)).toBe(last.metrics[MI]);
     expect(sampleOf(text, `collapsar_mi_low_nats${sample}`)).toBe(last.metrics[`${MI}_batch_low`]);
@@ -57,7 +57,7 @@ describe('Exposition', () => {
 
   it('keeps a run to one line, whatever it is called', () => {
     const run = 'a "quoted"\nname with \\ and \\n';
-    const text = expositionOf([{ ...(reports.at(-1) as SinkReport), run }]);
+    const text = expositionOf([{ ...(reports.at(-1) as StepReport), run }]);
     const labelled = text.split('\n').filter((line) => line.startsWith('collapsar_training_step{'));
     expect(labelled).toHaveLength(1);
     expect(labelled[0]).toContain(String.raw`{run="a \"quoted\"\nname with \\ and \\n"}`);
@@ -69,9 +69,9 @@ describe('Exposition', () => {
     const at = reports.findIndex(({ judgement }) =>
       judgement?.verdicts.some(({ severity }) => severity === 'critical'),
     );
-    const alarmed = reports[at] as SinkReport;
+    const alarmed = reports[at] as StepReport;
     for (const report of reports.slice(0, at + 1)) exposition.take(report);
-    const judgement = { ...(alarmed.judgement as NonNullable<SinkReport['judgement']>), verdicts: [] };
+    const judgement = { ...(alarmed.judgement as NonNullable<StepReport['judgement']>), verdicts: [] };
     exposition.take({ ...alarmed, step: alarmed.step + 1, judgement });
     const text = exposition.text();
     expect(text).toMatch(/collapsar_verdict_active\{[^}]*severity="critical"\} 0\n/);
@@ -80,8 +80,9 @@ describe('Exposition', () => {
   });
 
   it('keeps the last known figure where a step has none', () => {
-    const first = { run: 'r', step: 5, metrics: { [MI]: 0.5 } };
-    const text = expositionOf([first, { run: 'r', step: 6, metrics: { 'rollout/in_group_reward_mean': 0.25 } }]);
+    const first = reportWith({ run: 'r', step: 5, metrics: { [MI]: 0.5 } });
+    const second = reportWith({ run: 'r', step: 6, metrics: { 'rollout/in_group_reward_mean': 0.25 } });
+    const text = expositionOf([first, second]);
     expect(sampleOf(text, 'collapsar_mi_nats{run="r",sample="first_turn"}')).toBe(0.5);
     expect(sampleOf(text, 'collapsar_reward_mean{run="r"}')).toBe(0.25);
     expect(sampleOf(text, 'collapsar_training_step{run="r"}')).toBe(6);
@@ -89,7 +90,8 @@ describe('Exposition', () => {
 
   it.skipIf(!hasParser)('is what the parser of prometheus-client reads, whatever a run is called', () => {
     const run = 'a "b"\\\nc 🎲 {run="x"}';
-    const text = expositionOf([...reports, { run, step: 3, metrics: { [MI]: Number.NaN, 'text/mi_bound': 1e-9 } }]);
+    const odd = reportWith({ run, step: 3, metrics: { [MI]: Number.NaN, 'text/mi_bound': 1e-9 } });
+    const text = expositionOf([...reports, odd]);
     const { stdout, stderr, status } = spawnSync(python, ['-c', PARSE], { input: text, encoding: 'utf8' });
     expect(stderr).toBe('');
     expect(status).toBe(0);
@@ -128,7 +130,7 @@ describe('TextfileSink', () => {
 
   it('rejects where it cannot write, and leaves nothing', async () => {
     const path = join(folder, 'none', 'x.prom');
-    await expect(new TextfileSink(path).step(reports[0] as SinkReport)).rejects.toThrow(/cannot write here/);
+    await expect(new TextfileSink(path).step(reports[0] as StepReport)).rejects.toThrow(/cannot write here/);
     expect(existsSync(join(folder, 'none'))).toBe(false);
   });
 });
@@ -157,7 +159,7 @@ describe('grafana/', () => {
   it('asks for every metric that is written, and for none that is not', () => {
     const texts = expositionOf([
       ...reports,
-      { run: 'texts', step: 1, metrics: { 'text/template_share': 0.1, 'text/sibling_novelty': 0.5 } },
+      reportWith({ run: 'texts', step: 1, metrics: { 'text/template_share': 0.1, 'text/sibling_novelty': 0.5 } }),
     ]);
     const written = new Set([...texts.matchAll(/^(collapsar_\w+)\{/gm)].map(([, name]) => name));
     expect([...written].sort()).toEqual(table.METRIC_TABLE.map(({ name }) => name).sort());

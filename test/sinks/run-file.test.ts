@@ -7,7 +7,7 @@ import { ResultsSink } from '../../src/sinks/lines/results-sink.js';
 import { fileNameOf } from '../../src/sinks/run-file.js';
 import { TensorBoardSink } from '../../src/sinks/tensorboard/tensorboard-sink.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { MI } from './sink-reports.js';
+import { MI, reportWith } from './sink-reports.js';
 
 const folder = temporaryDirectory();
 const LONG = 'ü'.repeat(150);
@@ -61,7 +61,7 @@ describe('names of files for runs', () => {
       board: new TensorBoardSink(join(folder, 'board')),
     };
     for (const [name, sink] of Object.entries(sinks)) {
-      for (const run of RUNS) await sink.step({ run, step: 1, metrics: { [MI]: 1 } });
+      for (const run of RUNS) await sink.step(reportWith({ run, step: 1, metrics: { [MI]: 1 } }));
       await sink.close();
       expect(readdirSync(join(folder, name)), name).toHaveLength(RUNS.length);
     }

@@ -2,17 +2,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Monitor } from '../../src/monitor/monitor.js';
-import type { Sink, SinkReport } from '../../src/monitor/sinks/sink.js';
+import type { Sink } from '../../src/monitor/sinks/sink.js';
 import { SinkQueue } from '../../src/monitor/sinks/sink-queue.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { smallStep } from '../monitor/monitor-run.js';
+import { reportWith } from './sink-reports.js';
 
-const report = (step: number): SinkReport => ({ run: 'r', step, metrics: {} });
+const report = (step: number): StepReport => reportWith({ run: 'r', step, metrics: {} });
 
 function keeping(more: Partial<Sink> = {}): Sink & { steps: number[]; closed: number } {
   const sink = {
     steps: [] as number[],
     closed: 0,
-    step: async ({ step }: SinkReport) => {
+    step: async ({ step }: StepReport) => {
       sink.steps.push(step);
     },
     close: async () => {
@@ -124,7 +126,7 @@ describe('Monitor({ sinks })', () => {
   }
 
   it('gives every report to every sink under the name of the run, and closes them', async () => {
-    const given: SinkReport[] = [];
+    const given: StepReport[] = [];
     const sink = keeping({ step: async (report) => void given.push(report) });
     const monitor = new Monitor({ sinks: [sink], run: 'grpo', permutations: 0 });
     await train(monitor, 4);

@@ -1,20 +1,29 @@
 // Reports for the tests of sinks: those of the shipped run that collapses, and any others.
 import { analyze } from '../../src/analysis/analyze.js';
-import type { Sink, SinkReport } from '../../src/monitor/sinks/sink.js';
-import { RunNames, sinkReport } from '../../src/sinks/report-of-step.js';
+import type { Sink } from '../../src/monitor/sinks/sink.js';
+import { RunNames } from '../../src/sinks/run-names.js';
+import { stepRecord } from '../../src/step/step-record.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 
 /** Of examples/data/collapse, every step; few permutations, for it is not about p-values. */
-export async function collapseReports(): Promise<SinkReport[]> {
+export async function collapseReports(): Promise<StepReport[]> {
   const names = new RunNames();
-  const reports: SinkReport[] = [];
+  const reports: StepReport[] = [];
   for await (const report of analyze(`${exampleRuns}collapse`, { permutations: 19 })) {
-    reports.push(sinkReport(report, names.nameOf(report)));
+    reports.push({ ...report, run: names.nameOf(report) });
   }
   return reports;
 }
 
-export async function giveAll(sink: Sink, reports: readonly SinkReport[]): Promise<void> {
+/** What a monitor would report of a step that has these figures and nothing else. */
+export function reportWith(of: Pick<StepReport, 'run' | 'step' | 'metrics'>): StepReport {
+  const file = { file: 'monitor/step', directory: 'monitor', bytes: 0 };
+  const nothing = { due: false, absent: {}, notes: [], remarks: [], samples: [], stops: [], lossScale: 1 };
+  return { ...of, ...file, ...nothing, record: stepRecord({ ...of, ...file }) };
+}
+
+export async function giveAll(sink: Sink, reports: readonly StepReport[]): Promise<void> {
   for (const report of reports) await sink.step(report);
   await sink.close();
 }

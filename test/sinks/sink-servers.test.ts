@@ -1,17 +1,17 @@
 // Sinks that speak HTTP: what they ask of a server that answers as Trackio's and MLflow's handlers do.
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { openSink } from '../../src/sinks/open-sink.js';
 import { MlflowSink, mlflowName } from '../../src/sinks/servers/mlflow-sink.js';
 import { TrackioSink } from '../../src/sinks/servers/trackio-sink.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { closeServers, mlflow, serve } from './recording-servers.js';
-import { collapseReports, giveAll, MI } from './sink-reports.js';
+import { collapseReports, giveAll, MI, reportWith } from './sink-reports.js';
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 120_000 });
 
 afterEach(closeServers);
 
-let reports: SinkReport[];
+let reports: StepReport[];
 beforeAll(async () => {
   reports = await collapseReports();
 });
@@ -56,11 +56,8 @@ describe('TrackioSink', () => {
 
   it('gives the same ids for the same steps, and another where a step has other figures', async () => {
     const { url, asked } = await serve(() => [200, {}]);
-    const at = (value: number): SinkReport => ({
-      run: 'r',
-      step: 1,
-      metrics: { [MI]: value, 'text/mi_bound': Number.NaN },
-    });
+    const at = (value: number): StepReport =>
+      reportWith({ run: 'r', step: 1, metrics: { [MI]: value, 'text/mi_bound': Number.NaN } });
     for (const value of [1, 1, 2]) await giveAll(new TrackioSink(url), [at(value)]);
     const logs = asked.map(({ body }) => (body.logs as { log_id: string; metrics: object }[])[0]);
     expect(logs[0]?.log_id).toBe(logs[1]?.log_id);
@@ -71,10 +68,10 @@ describe('TrackioSink', () => {
   it('asks again where the server is busy, and not where it refuses', async () => {
     let busy = 2;
     const { url, asked } = await serve(() => (busy-- > 0 ? [503, {}] : [200, {}]));
-    await new TrackioSink(url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
+    await new TrackioSink(url).step(reportWith({ run: 'r', step: 1, metrics: { [MI]: 1 } }));
     expect(asked).toHaveLength(3);
     const refusing = await serve(() => [401, { error: 'no token' }]);
-    const step = new TrackioSink(refusing.url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
+    const step = new TrackioSink(refusing.url).step(reportWith({ run: 'r', step: 1, metrics: { [MI]: 1 } }));
     await expect(step).rejects.toThrow(/answers 401: .*no token/);
     expect(refusing.asked).toHaveLength(1);
   });
@@ -82,7 +79,7 @@ describe('TrackioSink', () => {
   it('says which server does not answer, after three times', async () => {
     const { url } = await serve(() => [200, {}]);
     await closeServers();
-    const step = new TrackioSink(url).step({ run: 'r', step: 1, metrics: { [MI]: 1 } });
+    const step = new TrackioSink(url).step(reportWith({ run: 'r', step: 1, metrics: { [MI]: 1 } }));
     await expect(step).rejects.toThrow(/does not answer: .*ECONNREFUSED.* \(asked 3 times\)/);
   });
 });
@@ -124,7 +121,7 @@ describe('MlflowSink', () => {
     const store = mlflow();
     const { url, asked } = await serve(store.answer);
     const metrics = Object.fromEntries(Array.from({ length: 2500 }, (_, at) => [`m@${at}`, at]));
-    await new MlflowSink(url, 'all').step({ run: 'r', step: 1, metrics });
+    await new MlflowSink(url, 'all').step(reportWith({ run: 'r', step: 1, metrics }));
     expect(asked.filter(({ path }) => path.endsWith('log-batch'))).toHaveLength(3);
     expect([...store.runs.values()][0]?.metrics).toHaveLength(2500);
     expect(mlflowName('a@2: ü')).toBe('a_at_2_ _');

@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import type { PromptMatrix } from '../../src/monitor/prompts/prompt-findings.js';
-import type { SinkReport } from '../../src/monitor/sinks/sink.js';
 import { viridis } from '../../src/report/charts/colour-scales.js';
 import { PAGE_KEYS } from '../../src/sinks/page-keys.js';
 import { crc32c } from '../../src/sinks/tensorboard/crc32c.js';
@@ -14,8 +12,10 @@ import * as events from '../../src/sinks/tensorboard/events.js';
 import { heatMapImage } from '../../src/sinks/tensorboard/heat-map-image.js';
 import { histogramOf } from '../../src/sinks/tensorboard/histogram-of.js';
 import { TensorBoardSink } from '../../src/sinks/tensorboard/tensorboard-sink.js';
+import type { PromptMatrix } from '../../src/step/prompts/prompt-findings.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
-import { collapseReports, giveAll, MI } from './sink-reports.js';
+import { collapseReports, giveAll, MI, reportWith } from './sink-reports.js';
 
 // Importing tensorboard alone takes seconds.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
@@ -149,7 +149,7 @@ describe('heatMapImage', () => {
   });
 });
 
-let reports: SinkReport[];
+let reports: StepReport[];
 beforeAll(async () => {
   reports = await collapseReports();
 });
@@ -158,7 +158,8 @@ describe('TensorBoardSink', () => {
   it('writes a file a run, whose names lead nowhere else', async () => {
     const place = join(folder, 'names');
     const sink = new TensorBoardSink(place);
-    for (const run of ['../up', '..', 'a\0b\n', 'ø']) await sink.step({ run, step: 1, metrics: { [MI]: 1 } });
+    for (const run of ['../up', '..', 'a\0b\n', 'ø'])
+      await sink.step(reportWith({ run, step: 1, metrics: { [MI]: 1 } }));
     expect(
       readdirSync(place)
         .map((name) => name.replace(/-[0-9a-f]{8}$/, ''))
@@ -176,7 +177,7 @@ describe('TensorBoardSink', () => {
     const taken = join(folder, 'taken');
     mkdirSync(taken);
     const sink = new TensorBoardSink(join(taken, '\0'));
-    await expect(sink.step({ run: 'r', step: 1, metrics: {} })).rejects.toThrow();
+    await expect(sink.step(reportWith({ run: 'r', step: 1, metrics: {} }))).rejects.toThrow();
   });
 
   it.skipIf(!hasTensorBoard)('gives the real reader every value, chart, histogram and verdict', async () => {
@@ -184,7 +185,7 @@ describe('TensorBoardSink', () => {
     await giveAll(new TensorBoardSink(place), reports);
     const found = await read(join(place, 'collapse'));
     expect(found.scalars[MI]).toEqual(reports.map(({ step, metrics }) => [step, Math.fround(metrics[MI] as number)]));
-    const [first] = reports as [SinkReport];
+    const [first] = reports as [StepReport];
     expect(Object.keys(found.scalars).sort()).toEqual(
       Object.keys(first.metrics)
         .filter((key) => PAGE_KEYS.has(key))
@@ -220,13 +221,13 @@ describe('TensorBoardSink', () => {
     const place = join(folder, 'all');
     await giveAll(new TensorBoardSink(place, 'all'), reports.slice(0, 2));
     const found = await read(join(place, 'collapse'));
-    const finite = Object.entries((reports[0] as SinkReport).metrics).filter(([, value]) => Number.isFinite(value));
+    const finite = Object.entries((reports[0] as StepReport).metrics).filter(([, value]) => Number.isFinite(value));
     for (const [tag] of finite) expect(found.scalars).toHaveProperty([tag]);
   });
 
   it.skipIf(!hasTensorBoard)('takes a step back where a run goes on from an earlier one', async () => {
     const place = join(folder, 'again');
-    const at = (step: number, value: number): SinkReport => ({ run: 'r', step, metrics: { [MI]: value } });
+    const at = (step: number, value: number): StepReport => reportWith({ run: 'r', step, metrics: { [MI]: value } });
     await giveAll(new TensorBoardSink(place), [at(1, 1), at(2, 2), at(3, 3), at(4, 4)]);
     await giveAll(new TensorBoardSink(place), [at(3, 30), at(4, 40)]);
     const { scalars } = await read(join(place, 'r'));

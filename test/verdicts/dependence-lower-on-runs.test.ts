@@ -25,8 +25,8 @@ interface Step {
 
 async function measured(source: string): Promise<Step[]> {
   const steps: Step[] = [];
-  for await (const { step, metrics } of analyze([source], { engine, permutations: 0 })) {
-    steps.push({ step, metrics: metrics[0] as StepMetrics });
+  for await (const { step, samples } of analyze([source], { engine, permutations: 0 })) {
+    steps.push({ step, metrics: samples[0] as StepMetrics });
   }
   return steps;
 }

@@ -2,8 +2,8 @@
 // at which it was said, in the records of steps, in the summary, on the page and in what sinks tell.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { StepRecord } from '../../src/analysis/step-report.js';
 import { StatusReader } from '../../src/report/collect/status-reader.js';
+import type { StepRecord } from '../../src/step/step-record.js';
 import { NewVerdicts } from '../../src/verdicts/new-verdicts.js';
 import type { Finding, Severity, Verdict, VerdictKind } from '../../src/verdicts/verdict.js';
 import { GRAVITY, VerdictLog } from '../../src/verdicts/verdict-log.js';

@@ -3,14 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyze } from '../../src/analysis/analyze.js';
-import type { StepReport } from '../../src/analysis/step-report.js';
 import { RunVerdicts } from '../../src/cli/output/screen/run-verdicts.js';
-import type { Sink, SinkReport } from '../../src/monitor/sinks/sink.js';
+import type { Sink } from '../../src/monitor/sinks/sink.js';
 import { ReportCollection } from '../../src/report/collect/report-collection.js';
 import type { RunData } from '../../src/report/report.js';
 import { openSink } from '../../src/sinks/open-sink.js';
-import { recordOf } from '../../src/sinks/record-of-report.js';
-import { RunNames, sinkReport } from '../../src/sinks/report-of-step.js';
+import { RunNames } from '../../src/sinks/run-names.js';
+import type { StepReport } from '../../src/step/step-report.js';
 import type { Verdict } from '../../src/verdicts/index.js';
 import { openTelemetry } from '../sinks/open-telemetry.js';
 import { type Asked, closeServers, type Metric, mlflow, serve } from '../sinks/recording-servers.js';
@@ -84,10 +83,10 @@ describe.each(['collapse', 'filtered'])('a verdict of examples/data/%s', (name) 
       meter.sink,
     ];
     for await (const report of analyze(`${exampleRuns}${name}`, { permutations: 19 })) {
-      const given: SinkReport = sinkReport(report as StepReport, names.nameOf(report));
+      const given: StepReport = { ...report, run: names.nameOf(report) };
       terminal.add(report);
       byStep.push(...(report.judgement?.verdicts ?? []));
-      collection.add(recordOf(given, `runs/${name}/step`), report.summary);
+      collection.add({ ...report.record, run: given.run, file: `runs/${name}/step` }, report.summary);
       for (const sink of sinks) await sink.step(given);
       exports.push({ step: report.step, values: await exportedValues(meter) });
     }

@@ -28,8 +28,8 @@ afterAll(() => engine.dispose());
 /** Metrics of a run's steps. */
 async function measured(run: string): Promise<{ step: number; metrics: StepMetrics }[]> {
   const steps: { step: number; metrics: StepMetrics }[] = [];
-  for await (const { step, metrics } of analyze([run], { engine, permutations: 99 })) {
-    steps.push({ step, metrics: metrics[0] as StepMetrics });
+  for await (const { step, samples } of analyze([run], { engine, permutations: 99 })) {
+    steps.push({ step, metrics: samples[0] as StepMetrics });
   }
   return steps;
 }

@@ -72,14 +72,14 @@ const kindsOf = (judge: Judge): VerdictKind[] => judge.summary().verdicts.map(({
 
 describe('the shipped runs', async () => {
   const runs = new Map<string, { judgements: Judgement[]; retrievalP: Map<number, number>; judge: () => unknown }>();
-  for await (const { run, step, judgement, metrics, summary } of analyze(exampleRuns, { engine })) {
+  for await (const { run, step, judgement, samples, summary } of analyze(exampleRuns, { engine })) {
     let found = runs.get(run);
     if (found === undefined) {
       found = { judgements: [], retrievalP: new Map(), judge: () => summary?.() };
       runs.set(run, found);
     }
     found.judgements.push(judgement as Judgement);
-    found.retrievalP.set(step, metrics[0]?.certainty.retrieval_accuracy?.pValue as number);
+    found.retrievalP.set(step, samples[0]?.certainty.retrieval_accuracy?.pValue as number);
   }
 
   it('collapse: template collapse is said before retrieval reaches chance, with the step it began at', () => {

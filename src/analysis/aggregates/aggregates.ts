@@ -1,6 +1,6 @@
 // The metrics of steps in, in any order and in any parts; what they sum up to over all of them out: counts, exact sums,
 // extremes and quantiles. Merging is associative and commutative to the bit. What depends on the order of steps (moving
-// averages, regimes, verdicts) has no place here: run-replay.ts adds it when the order is known.
+// averages, regimes, verdicts) has no place here: step/run.ts adds it when the order is known.
 import { checkArray, checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError, StateError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
@@ -8,7 +8,7 @@ import { ragenAverages } from '../../metrics/figures/ragen.js';
 import { strictAverages } from '../../metrics/figures/strict.js';
 import type { StepMetrics, StepSpread } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
-import type { FilterView } from '../measuring/beside-metrics.js';
+import type { FilterView } from '../../step/step-measurement.js';
 import { ExactSum } from './aggregate-sum.js';
 import { type BucketJson, QuantileSketch } from './quantile-sketch.js';
 

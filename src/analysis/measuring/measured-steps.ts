@@ -2,10 +2,11 @@
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
 import { type LogReading, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
+import type { StepMeasurement } from '../../step/step-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { FirstSteps } from './first-steps.js';
 import { badRowsOf, measureRollouts } from './rollout-measurement.js';
-import { type MeasureOptions, measureStep, type StepMeasurement } from './step-measurement.js';
+import { type MeasureOptions, measureStepFile } from './step-measurement.js';
 import type { StepFile, StepOfRun } from './step-source.js';
 
 export interface MeasuringContext {
@@ -52,7 +53,7 @@ export class MeasuredSteps {
   ): Promise<StepMeasurement> {
     const { rollouts, isLog } = step;
     if (rollouts === undefined)
-      return measureStep(engine, path, measuring, blockBytes, signal, { identity, perPrompt, onBytes });
+      return measureStepFile(engine, path, measuring, blockBytes, signal, { identity, perPrompt, onBytes });
     const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
     const written = this.logs
       .read(rollouts)
@@ -63,7 +64,7 @@ export class MeasuredSteps {
       );
     if (isLog) return written;
     written.catch(() => undefined);
-    const scored = await measureStep(engine, path, measuring, blockBytes, signal, { perPrompt, onBytes });
+    const scored = await measureStepFile(engine, path, measuring, blockBytes, signal, { perPrompt, onBytes });
     return together(
       scored,
       await written.catch((error: unknown): StepMeasurement => {

@@ -17,11 +17,10 @@ import {
 } from '../../checks/saved.js';
 import type { Interval, StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
-import type { Excerpt } from '../../monitor/prompts/excerpts.js';
-import type { PromptMeasurement } from '../../monitor/prompts/prompt-measurement.js';
+import type { Excerpt } from '../../step/prompts/excerpts.js';
+import type { PromptMeasurement } from '../../step/prompts/prompt-measurement.js';
+import type { FilterView, StepMeasurement } from '../../step/step-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
-import type { FilterView } from './beside-metrics.js';
-import type { StepMeasurement } from './step-measurement.js';
 
 /**
  * @param step number of the step that it must be of

@@ -7,7 +7,8 @@ import { STRICT_KEYS } from '../../metrics/figures/strict.js';
 import { ALL_AMONG_ERROR_KEYS, ALL_AMONG_KEYS } from '../../metrics/figures/subset-figures.js';
 import type { Profile, SampleLabel } from '../../metrics/step-metrics.js';
 import { TEXT_KEYS, TEXT_PREFIX } from '../../metrics/text-metrics.js';
-import { RECORD_PARTS } from '../step-report.js';
+import { EMPTY_FILTER_KEYS } from '../../step/run.js';
+import { RECORD_PARTS } from '../../step/step-record.js';
 
 const SAMPLES: readonly SampleLabel[] = [
   'collapse_first_turn_sample',
@@ -43,7 +44,11 @@ export function possibleKeys(profile: Profile): string[] {
   const keys = isStrict ? STRICT_STEP_KEYS : RAGEN_KEYS;
   const ofSamples = SAMPLES.flatMap((label) => keys.map((key) => `${label}/${key}`));
   const ofTexts = [...TEXT_KEYS, WITHIN_TEXT_KEY].map((key) => TEXT_PREFIX + key);
-  return [...ABOUT_ROWS, ...ofSamples, ...(isStrict ? [...ofTexts, ...filterKeys(), ...RECORD_PARTS] : [])];
+  return [
+    ...ABOUT_ROWS,
+    ...ofSamples,
+    ...(isStrict ? [...ofTexts, ...filterKeys(), ...EMPTY_FILTER_KEYS, ...RECORD_PARTS] : []),
+  ];
 }
 
 /** What the filter says of two groups, with outcomes and rewards that vary, it can say of any step. */

@@ -5,22 +5,24 @@ import { FileError } from '../../checks/errors.js';
 import { percent } from '../../checks/numbers.js';
 import { type RowEnvironments, rowEnvironments } from '../../checks/row-environments.js';
 import type { Engine } from '../../engine/engine.js';
-import { placesInString, type RowReading } from '../../engine/operations/texts/row-readings.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
-import { textOf } from '../../logs/rollouts/logged-text.js';
-import type { LoggedColumns, LoggedTexts, RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
+import type { LoggedText } from '../../logs/rollouts/logged-text.js';
+import type { LoggedColumns, RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
 import type { LoggedStep, ReadRollouts } from '../../logs/rollouts/rollout-logs.js';
 import {
-  sharesAtFirst,
+  type RolloutFigures,
   type TextMetrics,
   type TextStep,
-  textMetrics,
   textMetricsWithout,
 } from '../../metrics/text-metrics.js';
-import { excerptsOf, joinedIds, READINGS, type StepExcerpts } from '../../monitor/prompts/excerpts.js';
-import { type GroupName, promptsOfTexts, promptsWithout } from '../../monitor/prompts/prompt-measurement.js';
-import { besideMetrics, type RowColumns } from './beside-metrics.js';
-import { asFileError, type BadRow, type MeasureOptions, type StepMeasurement } from './step-measurement.js';
+import { firstTurns } from '../../step/first-turns.js';
+import { measureStep } from '../../step/measure-step.js';
+import { type FirstRows, type MeasuredTexts, measureTexts, pickRows, writtenRows } from '../../step/measured-texts.js';
+import type { RowTexts } from '../../step/prompts/excerpts.js';
+import type { GroupName } from '../../step/prompts/prompt-measurement.js';
+import type { StepInput, StepRows } from '../../step/step-input.js';
+import type { BadRow, StepMeasurement } from '../../step/step-measurement.js';
+import { asFileError, type MeasureOptions, plainMeasurement, rulesOf } from './step-measurement.js';
 
 /** Of a step's lines that cannot be used so many are named, and the others counted. */
 const MOST_NAMED = 50;
@@ -38,60 +40,44 @@ export async function measureRollouts(
   options: MeasureOptions,
   isAlone: boolean,
   isWanted: boolean,
-  firstRows: () => Promise<TextRows | undefined>,
+  firstRows: FirstRows,
   signal: AbortSignal,
 ): Promise<StepMeasurement> {
   const [{ path = '' } = {}] = logged.parts;
   if (step === undefined) throw errors[0] ?? new FileError({ path }, `step ${logged.step} has no rows`);
   return asFileError(path, signal, async () => {
-    const { perPrompt, readings, ...texts } = await textsOf(engine, step, options, isWanted, firstRows, signal);
-    const isJudged = options.profile === 'strict' && step.group !== undefined;
-    const figures = { texts, figures: lengthsOf(step) };
-    const beside = isJudged
-      ? await besideMetrics(engine, columnsOf(step), figures, options, signal)
-      : { notes: step.group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : [] };
-    const notes = [
+    const input = inputOfLog(step, await textsOf(engine, step, options, isWanted, signal), options, isAlone);
+    const work = { perPrompt: isWanted, firstRows, signal };
+    const measured = await measureStep(async () => engine, input, rulesOf(options), work);
+    const nameOf = ({ groupIds, groupSource }: LoggedColumns) =>
+      groupSource === 'id' ? (at: number | bigint) => idOf(groupIds[Number(at)] as string) : undefined;
+    const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
+    return { ...plainMeasurement(measured, nameOf(step)), ...badRows };
+  });
+}
+
+/** The step as its log has it. */
+function inputOfLog(
+  step: LoggedColumns,
+  texts: MeasuredTexts,
+  { profile }: MeasureOptions,
+  isAlone: boolean,
+): StepInput {
+  const { group, groupIds, groupSource } = step;
+  const names = groupIds.map(shortName);
+  return {
+    step: step.step,
+    texts,
+    rows: profile === 'strict' && group !== undefined ? rowsOf(step, group) : undefined,
+    prompts: group && { ids: names, names: { names, inFilter: groupSource !== 'id' }, nameOf: shortName },
+    notes: [
       ...step.notes,
-      ...copyNotes(texts),
+      ...copyNotes(texts.figures),
       ...groupNotes(step),
       ...(isAlone ? absentNotes(step) : []),
-      ...beside.notes,
-    ];
-    const prompts = isWanted ? promptParts(step, perPrompt) : {};
-    const excerpts = isWanted ? excerptsIn(step, readings) : undefined;
-    const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
-    return { metrics: [], texts, ...prompts, ...(excerpts && { excerpts }), ...beside, notes, ...badRows };
-  });
-}
-
-/** What the log says of each prompt, and what it calls them. */
-function promptParts(
-  { group, groupIds, groupSource }: LoggedColumns,
-  perPrompt: TextMetrics['perPrompt'],
-): Pick<StepMeasurement, 'prompts' | 'groupNames'> {
-  if (group === undefined) return {};
-  const names = groupIds.map(shortName);
-  const prompts = perPrompt === undefined ? promptsWithout(names) : promptsOfTexts(perPrompt, shortName);
-  return { prompts, groupNames: { names, inFilter: groupSource !== 'id' } };
-}
-
-function excerptsIn(step: LoggedColumns, readings: TextMetrics['readings']): StepExcerpts | undefined {
-  const { group, groupIds, reasoning, reasoningTokens, reward } = step;
-  if (group === undefined || (reasoning === undefined && reasoningTokens === undefined)) return undefined;
-  const rows = firstTurns(step);
-  const inString = (reading: RowReading): RowReading => {
-    const text = reasoning?.[rows[reading.row] as number];
-    if (reading.places === undefined || text === undefined || typeof text === 'string') return reading;
-    return { ...reading, places: placesInString(textOf(text), reading.places) };
+      ...(group === undefined ? [`no filter and no verdicts: ${step.absent.group}`] : []),
+    ],
   };
-  return excerptsOf(rows, readings?.map(inString), {
-    group: (row) => shortName(groupIds[group[row] as number] as string),
-    reasoning: (row) =>
-      reasoningTokens === undefined ? textOf(reasoning?.[row] ?? '') : joinedIds(reasoningTokens[row]),
-    prompt: (row) => step.prompt?.[row] ?? (step.promptTokens?.[row] && joinedIds(step.promptTokens[row])),
-    reward: (row) => reward?.[row],
-    number: (row) => step.row?.[row],
-  });
 }
 
 const MOST_NAME = 80;
@@ -102,26 +88,30 @@ function shortName(id: string): string {
   return `${id.slice(0, MOST_NAME)}… ${createHash('sha256').update(id).digest('hex').slice(0, 8)}`;
 }
 
-/** The rows that text figures are about: one a sample, which of an episode of several turns is its first. */
-export function textRowsOf(step: LoggedColumns, rows = firstTurns(step)): TextRows | undefined {
-  const { group, groupIds, reasoning, reasoningTokens, prompt, promptTokens } = step;
-  const texts = reasoningTokens ?? reasoning;
-  if (texts === undefined || group === undefined) return undefined;
-  const pick = <T>(column: readonly T[]): T[] => rows.map((row) => column[row] as T);
-  const groups = rows.map((row) => groupIds[group[row] as number] as string);
-  if (reasoningTokens !== undefined) {
-    const tokens = pick(reasoningTokens).map((list) => list ?? new Int32Array(0));
-    return { groups, tokens, ...(promptTokens && { promptTokens: pick(promptTokens) }) };
+/** One a sample, which of an episode of several turns is its first. */
+function sampledRows({ rows, group: groups, episode: episodes, turn: turns }: LoggedColumns): number[] {
+  return firstTurns({ rows, groups, episodes, turns });
+}
+
+/** The rows that text figures are about. */
+export function textRowsOf(step: LoggedColumns, rows = sampledRows(step)): TextRows | undefined {
+  const { group, groupIds, reasoning, reasoningTokens: tokens, prompt: prompts, promptTokens } = step;
+  if (group === undefined) return undefined;
+  const groups = Array.from(group, (at) => groupIds[at] as string);
+  if (tokens !== undefined) {
+    const picked = pickRows({ groups, tokens: tokens as readonly Int32Array[], promptTokens }, rows);
+    return { ...picked, tokens: picked.tokens.map((list) => list ?? new Int32Array(0)) };
   }
-  const written = pick(reasoning as LoggedTexts).map((text) => text ?? '');
-  return { groups, texts: written, ...(prompt && { prompts: pick(prompt) }) };
+  if (reasoning === undefined) return undefined;
+  const picked = pickRows({ groups, texts: reasoning as readonly LoggedText[], prompts }, rows);
+  return { ...picked, texts: picked.texts.map((text) => text ?? '') };
 }
 
 /** A step as `textMetrics` takes it; undefined where it has no texts, or nothing tells its groups. */
 export function textStepOf(step: RolloutStep): TextStep | undefined {
-  const rows = firstTurns(step);
+  const rows = sampledRows(step);
   const texts = textRowsOf(step, rows);
-  return texts && { ...texts, ...besideTexts(step, rows), environments: environmentsOf(step, rows) };
+  return texts && { ...texts, ...pickRows(besideTexts(step), rows), environments: environmentsOf(step, rows) };
 }
 
 /** Undefined where the log names none. */
@@ -129,60 +119,54 @@ function environmentsOf({ environment }: LoggedColumns, rows: readonly number[])
   return environment && rowEnvironments(rows.map((row) => environment[row]));
 }
 
-function besideTexts({ truncated, logprobs, entropy }: LoggedColumns, rows: readonly number[]) {
-  return {
-    ...(truncated && { truncated: Uint8Array.from(rows, (row) => truncated[row] as number) }),
-    ...(logprobs && { logprobs: rows.map((row) => logprobs[row]) }),
-    ...(entropy && { entropies: Float64Array.from(rows, (row) => entropy[row] as number) }),
-  };
-}
-
-/** Of every episode the row of its lowest turn; where turns are of no episode, the rows of the lowest turn. */
-function firstTurns({ rows, group, episode, turn }: LoggedColumns): number[] {
-  const all = Array.from({ length: rows }, (_, row) => row);
-  if (turn === undefined) return all;
-  const first = new Map<string, number>();
-  for (const row of all) {
-    const key = `${group?.[row]}\n${episode?.[row] ?? ''}`;
-    const now = turn[row] as number;
-    const least = first.get(key);
-    if (!Number.isNaN(now) && (least === undefined || now < least)) first.set(key, now);
-  }
-  // A row without a turn is a response by itself.
-  return all.filter((row) => {
-    const now = turn[row] as number;
-    return Number.isNaN(now) || now === first.get(`${group?.[row]}\n${episode?.[row] ?? ''}`);
-  });
-}
+const besideTexts = ({ truncated, logprobs, entropy: entropies }: LoggedColumns) => ({
+  truncated,
+  logprobs,
+  entropies,
+});
 
 async function textsOf(
   engine: Engine,
   step: LoggedColumns,
   { permutations, seed }: MeasureOptions,
   perPrompt: boolean,
-  firstRows: () => Promise<TextRows | undefined>,
   signal: AbortSignal,
-): Promise<TextMetrics> {
-  const rows = firstTurns(step);
+): Promise<MeasuredTexts> {
+  const rows = sampledRows(step);
   const texts = textRowsOf(step, rows);
+  const beside = pickRows(besideTexts(step), rows);
+  const options = { permutations, seed, perPrompt, placesBytes: true };
   const measured =
     texts === undefined
-      ? textMetricsWithout(step.absent.group ?? step.absent.output ?? 'the log has no texts', {
-          ...besideTexts(step, rows),
-          total: rows.length,
-          ...(step.length && { lengths: rows.map((row) => step.length?.[row] as number) }),
-        })
-      : await textMetrics(
+      ? { figures: withoutTexts(step, beside, rows), rows: undefined }
+      : await measureTexts(
           engine,
-          { ...texts, ...besideTexts(step, rows), environments: environmentsOf(step, rows) },
-          { permutations, seed, perPrompt, ...(perPrompt && { readings: READINGS }), signal },
+          { ...texts, ...beside, environments: environmentsOf(step, rows) },
+          rows,
+          writtenOf(step),
+          options,
+          signal,
         );
-  const absent = { ...measured.absent, ...reasonsOf(step, measured) };
-  const first = measured.phrases.length > 0 ? await firstRows() : undefined;
-  // Phrases of words are not to be found among ids.
-  if (first === undefined || (first.tokens === undefined) !== (texts?.tokens === undefined))
-    return { ...measured, absent };
-  return { ...measured, absent, phrases: await sharesAtFirst(engine, measured.phrases, first, signal) };
+  const { figures } = measured;
+  return { ...measured, figures: { ...figures, absent: { ...figures.absent, ...reasonsOf(step, figures) } } };
+}
+
+function withoutTexts({ absent, length }: LoggedColumns, beside: RolloutFigures, rows: readonly number[]): TextMetrics {
+  const lengths = length && { lengths: rows.map((row) => length[row] as number) };
+  const reason = absent.group ?? absent.output ?? 'the log has no texts';
+  return textMetricsWithout(reason, { ...beside, total: rows.length, ...lengths });
+}
+
+function writtenOf(step: LoggedColumns): RowTexts {
+  const { group, groupIds, reasoning: texts, reasoningTokens: tokens, prompt: prompts, promptTokens, reward } = step;
+  return writtenRows(
+    { texts, tokens, prompts, promptTokens },
+    {
+      group: (row) => shortName(groupIds[group?.[row] as number] as string),
+      reward: (row) => reward?.[row],
+      number: (row) => step.row?.[row],
+    },
+  );
 }
 
 /** What the log has not, in the log's words. */
@@ -198,23 +182,22 @@ function reasonsOf({ absent }: LoggedColumns, { values }: TextMetrics): Record<s
 }
 
 /** Rewards, outcomes and actions as the filter and the judge take them. */
-function columnsOf(step: LoggedColumns): RowColumns {
-  const { group, groupIds, groupSource, reward, outcome, action, episode, turn } = step;
+function rowsOf(step: LoggedColumns, groups: Int32Array): StepRows {
+  const { reward: rewards, outcome: outcomes, action, episode, turn } = step;
   return {
-    step: step.step,
-    group: group as Int32Array,
-    nameOf: groupSource === 'id' ? (at) => nameOf(groupIds[at] as string) : undefined,
-    ...(isFull(episode) && { episode: numbered(episode) }),
-    ...(isFull(episode) && turn?.every(Number.isInteger) && { turn: Int32Array.from(turn) }),
-    rewards: reward,
-    outcome,
+    groups,
+    ...(isFull(episode) && { episodes: numbered(episode) }),
+    ...(isFull(episode) && turn?.every(Number.isInteger) && { turns: Int32Array.from(turn) }),
+    rewards,
+    outcomes,
     // A row without an action did nothing that can be read, which is an action of its own.
     ...(action && { actions: numbered(action) }),
+    figures: lengthsOf(step),
   };
 }
 
 /** As numbers where no digit is lost. */
-function nameOf(id: string): GroupName {
+function idOf(id: string): GroupName {
   if (!/^-?(0|[1-9]\d{0,18})$/.test(id)) return id;
   const number = Number(id);
   return Number.isSafeInteger(number) ? number : BigInt(id);

@@ -1,59 +1,27 @@
-// One step file in, all that it says on its own out: small plain data that does not depend on any other step, so that
-// steps can be measured anywhere and in any order (run-replay.ts puts them in theirs).
+// One step file in, all that it says on its own out: small plain data.
 
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
 import { is, type OptionTable } from '../../checks/options.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
+import type { FilterOptions, FilterResult } from '../../filter/index.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
+import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { LOG_OPTIONS, type LogOptions, onlyEnvironment } from '../../logs/rollouts/log-options.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { withStepFile } from '../../logs/steps/step-file.js';
 import { FEWER_ROWS } from '../../logs/steps/tensor-memory.js';
-import { crossScoreMetrics } from '../../metrics/cross-score-metrics.js';
-import type { MetricOptions } from '../../metrics/cross-scores.js';
+import { checkMetricArguments, checkScores } from '../../metrics/metric-arguments.js';
 import type { SamplerOptions } from '../../metrics/sampling/samplers.js';
-import { PROFILE, type Profile, type StepMetrics } from '../../metrics/step-metrics.js';
-import type { TextMetrics } from '../../metrics/text-metrics.js';
-import type { StepExcerpts } from '../../monitor/prompts/excerpts.js';
-import { type GroupNames, type PromptMeasurement, promptsOfScores } from '../../monitor/prompts/prompt-measurement.js';
-import type { StepReading } from '../../verdicts/index.js';
-import { besideMetrics, type FilterView, type RowColumns } from './beside-metrics.js';
+import { PROFILE, type Profile } from '../../metrics/step-metrics.js';
+import { measureStep, type StepRules } from '../../step/measure-step.js';
+import type { GroupName } from '../../step/prompts/prompt-measurement.js';
+import type { StepInput, StepRows } from '../../step/step-input.js';
+import type { BadRow, StepMeasurement } from '../../step/step-measurement.js';
+import { resolveJudgeOptions } from '../../verdicts/judge-options.js';
 import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
-
-/** Plain data: arrays, objects, strings, bigints and numbers, NaN and infinities among them. */
-export interface StepMeasurement {
-  /**
-   * One a sample label: first turns only, or first turns, trajectories and turns; none without cross-scores. Averages
-   * are those of a run's first step.
-   */
-  readonly metrics: readonly StepMetrics[];
-  /** Of steps with rollouts. */
-  readonly texts?: TextMetrics;
-  /** What the step says of each of its prompts (`strict`), where that was asked for. */
-  readonly prompts?: PromptMeasurement;
-  /** Some of the step's rollouts, to be read: of steps with texts. */
-  readonly excerpts?: StepExcerpts;
-  /** What the group numbers of `reading.prompts` stand for, where they are none of the file's. */
-  readonly groupNames?: GroupNames;
-  /** What the judge needs of the step (`strict`); missing where the file's values do not allow it: see notes. */
-  readonly reading?: StepReading;
-  /** In files with rewards (`strict`). */
-  readonly filter?: FilterView;
-  /** Why reading or filter are missing. */
-  readonly notes: readonly string[];
-  /** Lines and rows of the step's logs that could not be used; missing where there are none. */
-  readonly badRows?: readonly BadRow[];
-}
-
-/** A failure that did not cost its step: plain data. */
-export interface BadRow {
-  readonly file: string;
-  readonly problem: string;
-  readonly offset?: number;
-}
 
 /** What a measurement depends on, beside the file. */
 export interface MeasureOptions extends Readonly<LogOptions> {
@@ -132,7 +100,7 @@ export interface Measuring {
  * @throws {FileError} when the file cannot be used, or has another content than `identity`; `signal.reason` when
  *   aborted
  */
-export async function measureStep(
+export async function measureStepFile(
   engine: Engine,
   path: string,
   options: MeasureOptions,
@@ -164,19 +132,43 @@ async function measureData(
   data: StepData,
   options: MeasureOptions,
   signal: AbortSignal,
-  { perPrompt: isWanted = true, onBytes }: Omit<Measuring, 'identity'>,
+  { perPrompt = true, onBytes }: Omit<Measuring, 'identity'>,
 ): Promise<StepMeasurement> {
   const policy: NonFinitePolicy = options.profile === 'ragen' ? 'propagate' : options.nonFinite;
   const sums = await tokenSums(engine, data, policy, signal, onBytes);
   if (options.profile === 'strict' && options.placeholders === 'error') refusePlaceholders(data, sums);
-  const metrics = await sampleMetrics(engine, data, sums, options, isWanted, signal);
-  // One value a row was for the judge alone: what is kept of a step is as small as its figures.
-  const kept = metrics.map(({ perRow, perPrompt, ...rest }) => rest);
-  if (options.profile === 'ragen') return { metrics: kept, notes: [] };
-  const columns = await rowColumns(engine, data, signal);
-  const prompts = isWanted && { prompts: promptsOfScores(metrics[0]?.perPrompt, data.columnGroup) };
-  const beside = await besideMetrics(engine, columns, { metrics: metrics[0] }, options, signal);
-  return { metrics: kept, ...prompts, ...beside };
+  const input = await inputOfFile(engine, data, sums, options, signal);
+  const work = { perPrompt, firstRows: async () => undefined, signal };
+  return plainMeasurement(await measureStep(async () => engine, input, rulesOf(options), work));
+}
+
+/** What steps of files and logs are measured by. */
+export function rulesOf({ profile, permutations, seed, turnRewards }: MeasureOptions): StepRules {
+  const rewards = { filter: FILTER, turnRewards, words: WORDS };
+  const judge = resolveJudgeOptions({ seed });
+  return { profile, permutations, seed, ...rewards, judge, rollouts: false, isLenient: true };
+}
+
+/** What is asked of the filter: what it would do with a step, whatever is wrong with single rewards. */
+const FILTER: FilterOptions = { nonFinite: 'exclude' };
+
+const WORDS: FilterWords = {
+  ...LIBRARY_WORDS,
+  options: { ...LIBRARY_WORDS.options, turnRewards: 'turnRewards (--turn-rewards)' },
+};
+
+/**
+ * The filter's choice without its arrays.
+ * @param nameOf how it names a group. Default: by its number
+ */
+export function plainMeasurement(
+  { filter, ...others }: StepMeasurement<FilterResult>,
+  nameOf: (group: number | bigint) => GroupName = (group) => group,
+): StepMeasurement {
+  if (filter === undefined) return others;
+  const { kept, dropped, empty, warnings, metrics } = filter;
+  const named = dropped.map(({ group, reason }) => ({ group: nameOf(group), reason }));
+  return { ...others, filter: { kept: kept.map(nameOf), dropped: named, empty, warnings, metrics } };
 }
 
 export async function asFileError<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -198,63 +190,42 @@ export async function asFileError<T>(path: string, signal: AbortSignal, work: ()
   }
 }
 
-/** The metrics of each sample that the file allows. */
-async function sampleMetrics(
+/** The step as its file has it: under `ragen` its scores alone, as the reference knows nothing else. */
+async function inputOfFile(
   engine: Engine,
   data: StepData,
   sums: HostTensor,
-  { profile, permutations, seed, samples }: MeasureOptions,
-  perPrompt: boolean,
+  { profile, seed, samples }: MeasureOptions,
   signal: AbortSignal,
-): Promise<StepMetrics[]> {
-  const scores = {
-    sums,
-    lengths: data.lengths,
-    groups: data.group,
-    columnGroups: data.columnGroup,
-    promptTokens: data.prompts,
-    episodes: data.episode,
-    turns: data.turn,
-    environments: data.environments,
+): Promise<StepInput> {
+  const { step, group: groups, columnGroup: columnGroups, episode: episodes, turn: turns, lengths } = data;
+  const hasTurns = episodes !== undefined && turns !== undefined;
+  const samplers: SamplerOptions[] = hasTurns
+    ? [
+        { kind: 'first_turn', seed },
+        { kind: 'trajectory', n: samples, seed },
+        { kind: 'turn', n: samples, seed },
+      ]
+    : [];
+  const { prompts: promptTokens, environments } = data;
+  const given = { sums, lengths, groups, columnGroups, promptTokens, episodes, turns, environments };
+  const options = { step, sampler: samplers[0] };
+  checkMetricArguments(given, options);
+  return {
+    step,
+    scores: { scores: checkScores(given, options), samplers },
+    rows: profile === 'ragen' ? undefined : await rowsOf(engine, data, signal),
+    prompts: { ids: columnGroups, nameOf: (group) => group },
   };
-  const isStrict = profile !== 'ragen';
-  const common: MetricOptions = {
-    profile,
-    permutations,
-    seed,
-    step: data.step,
-    signal,
-    perRow: isStrict,
-    perPrompt: isStrict && perPrompt,
-  };
-  if (data.episode === undefined || data.turn === undefined) return [await crossScoreMetrics(engine, scores, common)];
-  const samplers: SamplerOptions[] = [
-    { kind: 'first_turn', seed },
-    { kind: 'trajectory', n: samples, seed },
-    { kind: 'turn', n: samples, seed },
-  ];
-  const found: StepMetrics[] = [];
-  for (const sampler of samplers) {
-    // What is said of each prompt is said of first turns.
-    const ofEach = common.perPrompt === true && sampler.kind === 'first_turn';
-    found.push(await crossScoreMetrics(engine, scores, { ...common, perPrompt: ofEach, sampler }));
-  }
-  return found;
 }
 
 /** The columns of a step file that say something beside its scores. */
-async function rowColumns(engine: Engine, data: StepData, signal: AbortSignal): Promise<RowColumns> {
-  const { step, group, episode, turn, actions, correct } = data;
-  const swaps = data.actionLogprobs;
+async function rowsOf(engine: Engine, data: StepData, signal: AbortSignal): Promise<StepRows> {
+  const { group: groups, episode: episodes, turn: turns, actions, correct, actionLogprobs: swaps } = data;
   return {
-    step,
-    group,
-    episode,
-    turn,
-    actions,
-    correct,
+    ...{ groups, episodes, turns, actions, correct },
     rewards: inStoredPrecision(data, 'rewards'),
-    outcome: inStoredPrecision(data, 'outcome'),
+    outcomes: inStoredPrecision(data, 'outcome'),
     ablated: await ablatedSums(engine, data, signal),
     reasoningSwaps: swaps && { logprobs: swaps.data, reasonings: swaps.shape[0] as number },
   };

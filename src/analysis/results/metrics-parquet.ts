@@ -1,7 +1,7 @@
 // Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in
 // row groups, so that memory does not grow with the steps; the same records give the same bytes.
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
-import type { StepRecord } from '../step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import { openParquet, TEXT } from './parquet-table.js';
 
 /** Values of a row group: some 8 MB. */

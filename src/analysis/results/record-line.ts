@@ -1,6 +1,6 @@
 // A step's record -> its line of JSON, the very text of JSON.stringify.
 
-import type { StepRecord } from '../step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import { keyQuoter } from './quoted-keys.js';
 
 const quoted = keyQuoter();

@@ -7,11 +7,12 @@ import { ArgumentError, FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { AtomicFile, checkReplaceable, syncDirectory, writeError } from '../../logs/stores/atomic-file.js';
+import type { StepRecord, StepRecord } from '../../step/step-record.js';
+import type { StepReport, StepReport } from '../../step/step-report.js';
 import type { RunSummary as JudgedRun } from '../../verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { MEASURE_OPTIONS } from '../measuring/step-measurement.js';
 import { RunSummaries } from '../run-summaries.js';
-import type { StepRecord, StepReport } from '../step-report.js';
 import { Journal, type JournalOptions } from '../store/journal.js';
 import { DirectoryLock } from './directory-lock.js';
 import { makeDirectory } from './make-directory.js';
@@ -167,7 +168,7 @@ export class ResultDirectory {
         this.#keys.add(key);
       } else known.last = value;
     }
-    this.#statistics.add(orderFreeMetrics(report));
+    this.#statistics.add(orderFreeMetrics({ ...report, metrics: report.samples }));
     const written = [closed && this.#endRun(closed), this.#tables.add(report)];
     await Promise.all(written);
   }

@@ -1,10 +1,10 @@
 // Reports in; out prompts.parquet, a row a step and prompt, matrices.parquet, a row a step that is kept, and
 // texts.parquet, a row a rollout of such steps.
 import type { AtomicFile } from '../../logs/stores/atomic-file.js';
-import type { StepExcerpts } from '../../monitor/prompts/excerpts.js';
-import type { EncodedMatrix } from '../../monitor/prompts/prompt-findings.js';
+import type { StepExcerpts } from '../../step/prompts/excerpts.js';
+import type { EncodedMatrix } from '../../step/prompts/prompt-findings.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
-import type { StepReport } from '../step-report.js';
 import { type ParquetColumn, TEXT } from './parquet-table.js';
 import { OpenTable, StepTable, type TableRow } from './step-tables.js';
 

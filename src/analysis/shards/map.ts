@@ -10,13 +10,14 @@ import { logReading } from '../../logs/rollouts/log-options.js';
 import { readStepHeader } from '../../logs/steps/step-file.js';
 import { isUnreachable } from '../../logs/stores/is-unreachable.js';
 import { errorCode } from '../../logs/stores/system-problem.js';
+import type { StepMeasurement, StepMeasurement } from '../../step/step-measurement.js';
 import { Aggregates, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
 import { MOST_TRIED } from '../measuring/first-steps.js';
 import { mapAhead } from '../measuring/map-ahead.js';
 import { MeasuredSteps } from '../measuring/measured-steps.js';
 import { bytesHeld, logMemory, memoryPlan } from '../measuring/memory-plan.js';
-import { badRow, measureOptions, type StepMeasurement } from '../measuring/step-measurement.js';
+import { badRow, measureOptions } from '../measuring/step-measurement.js';
 import type { Journal } from '../store/journal.js';
 import {
   completeState,

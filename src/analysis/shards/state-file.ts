@@ -4,9 +4,9 @@
 import { type FileError, StateError } from '../../checks/errors.js';
 import { count, fields, readPart, shape, text } from '../../checks/saved.js';
 import { printable } from '../../checks/words.js';
+import type { StepMeasurement } from '../../step/step-measurement.js';
 import { Aggregates } from '../aggregates/aggregates.js';
 import { measurementFrom } from '../measuring/measurement-from.js';
-import type { StepMeasurement } from '../measuring/step-measurement.js';
 import { parseLossless, stringifyLossless } from '../results/lossless-json.js';
 import { type CheckedLine, CheckedLines } from './checked-lines.js';
 import type { PlannedStep } from './manifest.js';

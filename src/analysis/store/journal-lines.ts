@@ -6,8 +6,9 @@ import { crc32 } from 'node:zlib';
 import { printable } from '../../checks/words.js';
 import { headerDigest } from '../../logs/steps/step-digest.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
+import type { StepMeasurement } from '../../step/step-measurement.js';
 import { possibleKeys } from '../measuring/metric-names.js';
-import type { MeasureOptions, StepMeasurement } from '../measuring/step-measurement.js';
+import type { MeasureOptions } from '../measuring/step-measurement.js';
 import { stringifyLossless } from '../results/lossless-json.js';
 
 /** Version of the form of the lines. */

@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../../checks/errors.js';
 import { errorCode, systemProblem } from '../../logs/stores/system-problem.js';
-import type { StepMeasurement } from '../measuring/step-measurement.js';
+import type { StepMeasurement } from '../../step/step-measurement.js';
 import { parseLossless } from '../results/lossless-json.js';
 import { openToRead } from '../results/regular-file.js';
 import { intact, type JournalStep, type ScannedJournal, scanJournal } from './journal-lines.js';

@@ -6,7 +6,7 @@ import { isLogName } from '../../logs/rollouts/find-logs.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { isAddress } from '../../logs/stores/address.js';
 import { directoryOf, nameOf } from '../../logs/stores/store.js';
-import type { StepMeasurement } from '../measuring/step-measurement.js';
+import type { StepMeasurement } from '../../step/step-measurement.js';
 import type { StepFile } from '../measuring/step-source.js';
 import type { JournalStep } from './journal-lines.js';
 

@@ -8,6 +8,7 @@ import type { Engine } from '../../engine/engine.js';
 import { openEngine } from '../../engine/open-engine.js';
 import { logReading } from '../../logs/rollouts/log-options.js';
 import type { SeenLogs } from '../../logs/rollouts/rollout-logs.js';
+import type { StepReport } from '../../step/step-report.js';
 import { ANALYSIS_OPTIONS, type AnalyzeOptions, checkAnalysis } from '../analyze.js';
 import { FirstSteps } from '../measuring/first-steps.js';
 import { MeasuredSteps } from '../measuring/measured-steps.js';
@@ -16,7 +17,6 @@ import { MetricChoice } from '../measuring/metric-choice.js';
 import { badRow, hasTexts, isForced, type MeasureOptions, measureOptions } from '../measuring/step-measurement.js';
 import { type StepFile, type StepFilesOptions, stepFiles } from '../measuring/step-source.js';
 import { RunSequence } from '../run-sequence.js';
-import type { StepReport } from '../step-report.js';
 import { ToldSteps } from './told-steps.js';
 import { Wake } from './wake.js';
 

@@ -3,10 +3,10 @@
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { recordLine } from '../../analysis/results/record-line.js';
-import type { StepReport } from '../../analysis/step-report.js';
 import { watch } from '../../analysis/watching/watch.js';
 import { shortNumber } from '../../checks/numbers.js';
 import { escaped } from '../../checks/words.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { Verdict } from '../../verdicts/index.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { GRAVITY } from '../../verdicts/verdict-log.js';

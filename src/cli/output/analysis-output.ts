@@ -1,7 +1,7 @@
 // Reports as they come -> stdout: one screen, tables for an issue, one JSON array, or one JSON object a line.
 import { recordLine } from '../../analysis/results/record-line.js';
-import type { StepReport } from '../../analysis/step-report.js';
 import type { Profile } from '../../metrics/step-metrics.js';
+import type { StepReport } from '../../step/step-report.js';
 import { markdownText } from './screen/markdown.js';
 import type { TableOptions } from './screen/sample-table.js';
 import { RunCollection, screenText } from './screen/screen.js';

@@ -3,12 +3,14 @@
 import type { AnalysisProgress } from '../../analysis/analysis-progress.js';
 import { MetricChoice } from '../../analysis/measuring/metric-choice.js';
 import { ResultDirectory } from '../../analysis/results/result-directory.js';
-import { RECORD_PARTS, type StepReport } from '../../analysis/step-report.js';
 import type { FileError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped } from '../../checks/words.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
 import { TEXT_PREFIX } from '../../metrics/text-metrics.js';
+import { EMPTY_FILTER_KEYS } from '../../step/run.js';
+import { RECORD_PARTS } from '../../step/step-record.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { Severity } from '../../verdicts/index.js';
 import { impossibleMetrics, unmatchedList } from '../commands/metric-check.js';
 import { type LogFlags, logFlags, logFlagText } from '../options/log-options.js';
@@ -174,12 +176,12 @@ function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): An
 }
 
 /** Looks at every key that the step has or could have had, to tell later which patterns of the user name none. */
-function note({ metrics, texts, filter, judgement }: StepReport, choice: MetricChoice): void {
+function note({ samples, texts, filter, judgement }: StepReport, choice: MetricChoice): void {
   for (const key of [...Object.keys(texts?.values ?? {}), ...Object.keys(texts?.absent ?? {})])
     choice.has(TEXT_PREFIX + key);
-  for (const key of Object.keys(filter?.metrics ?? {})) choice.has(key);
+  if (filter !== undefined) for (const key of [...Object.keys(filter.metrics), ...EMPTY_FILTER_KEYS]) choice.has(key);
   if (judgement !== undefined) for (const part of RECORD_PARTS) choice.has(part);
-  for (const { logged, absent, label } of metrics) {
+  for (const { logged, absent, label } of samples) {
     for (const key of Object.keys(logged)) choice.has(key);
     for (const key of Object.keys(absent)) choice.has(`${label}/${key}`);
   }

@@ -1,9 +1,10 @@
 // Reports -> the sinks of `--to`. One that fails is reported once, and changes nothing else.
-import type { StepReport } from '../../analysis/step-report.js';
+
 import { escaped } from '../../checks/words.js';
 import { SinkQueue } from '../../monitor/sinks/sink-queue.js';
 import { openSink } from '../../sinks/open-sink.js';
-import { RunNames, sinkReport } from '../../sinks/report-of-step.js';
+import { RunNames } from '../../sinks/run-names.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { SinkFlags } from '../options/sink-options.js';
 import type { Streams } from './streams.js';
 
@@ -30,7 +31,7 @@ export class SinkOutputs {
   /** Waits while a sink is far behind: logs can. */
   async add(report: StepReport): Promise<void> {
     if (this.#queues.length === 0) return;
-    const given = sinkReport(report, this.#names.nameOf(report));
+    const given = { ...report, run: this.#names.nameOf(report) };
     for (const queue of this.#queues) queue.offer(given);
     await Promise.all(this.#queues.map((queue) => queue.room()));
   }

@@ -133,19 +133,20 @@ type Shape = Pick<InputRows, 'offsets' | 'ids' | 'episodes' | 'turns'> & Rewards
 
 function labelled(input: FilterInput, source: LabelledRows, rewards: Rewards, words: FilterWords): InputRows {
   const rows = rewards.rewards.length;
-  const ids = indexIds('rewards.groups', source.groups, rows);
+  const ids = indexIds(words.argument('groups'), source.groups, rows);
   const { episodes, turns } = source;
   if (turns !== undefined && episodes === undefined) {
     throw new ArgumentError(
-      'rewards.turns',
+      words.argument('turns'),
       'given without rewards.episodes: say which trajectory each turn belongs to',
     );
   }
+  const turnsName = words.argument('turns');
   return withCompanions(input, null, words.row, {
     offsets: null,
     ids,
-    episodes: episodes === undefined ? null : indexIds('rewards.episodes', episodes, rows),
-    turns: turns === undefined ? null : sameLength('rewards.turns', column('rewards.turns', turns), rows),
+    episodes: episodes === undefined ? null : indexIds(words.argument('episodes'), episodes, rows),
+    turns: turns === undefined ? null : sameLength(turnsName, column(turnsName, turns), rows),
     ...rewards,
   });
 }
@@ -280,37 +281,6 @@ function rewardColumn(values: RewardValues): Rewards {
   if (missing.size === 0) return { rewards: column('rewards.values', values as RowValues), missing: null, isFloat32 };
   const known = Array.from(rows, (value) => (isMissing(value) ? Number.NaN : value));
   return { rewards: column('rewards.values', known as number[]), missing, isFloat32 };
-}
-
-/** Columns of one value a row, known to fit each other. */
-export interface CheckedRows {
-  readonly rewards: RewardValues;
-  readonly groups: Ids;
-  readonly episodes: Ids | undefined;
-  readonly turns: ArrayLike<number | bigint> | undefined;
-  readonly outcomes: Float64Array | undefined;
-  readonly entropies: Float64Array | undefined;
-  readonly lengths: Float64Array | undefined;
-}
-
-/** The input that such columns are. */
-export function rowsOf({ groups, episodes, turns, ...columns }: CheckedRows, words: FilterWords): InputRows {
-  const { rewards, missing, isFloat32 } = rewardColumn(columns.rewards);
-  const rows = rewards.length;
-  return {
-    rows,
-    nameOf: words.row,
-    offsets: null,
-    ids: indexIds(words.argument('groups'), groups, rows),
-    episodes: episodes === undefined ? null : indexIds(words.argument('episodes'), episodes, rows),
-    turns: turns === undefined ? null : exactNumbers(turns, words.argument('turns')),
-    rewards,
-    missing,
-    float32: new Set(isFloat32 ? ['rewards'] : []),
-    outcomes: columns.outcomes ?? null,
-    entropies: columns.entropies ?? null,
-    lengths: columns.lengths ?? null,
-  };
 }
 
 /** One column as float64; a Float64Array is used as it is. */

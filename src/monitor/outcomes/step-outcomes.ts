@@ -5,9 +5,9 @@ import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { RewardValues } from '../../filter/index.js';
+import type { BucketGradients } from '../../step/outcomes/gradient-decomposition.js';
 import { checkSwaps } from '../../verdicts/evidence/check-evidence.js';
 import type { ReasoningSwaps } from '../../verdicts/evidence/step-evidence.js';
-import type { BucketGradients } from './gradient-decomposition.js';
 import {
   copyFlags,
   copyIntegers,
@@ -63,12 +63,6 @@ export interface CheckedOutcomes {
   readonly gradientNorms: BucketGradients | undefined;
   readonly figures: Readonly<Record<string, number>> | undefined;
 }
-
-/** The same, with the reward of its episode at each turn. */
-export type EpisodeOutcomes = Omit<CheckedOutcomes, 'rewards' | 'outcomes'> & {
-  readonly rewards: ArrayLike<number> | undefined;
-  readonly outcomes: ArrayLike<number> | undefined;
-};
 
 const OUTCOMES = optionNames<StepOutcomes>({
   rewards: true,

@@ -1,5 +1,6 @@
 // Reports that wait for a sink, up to a limit. The sink's failures end here: one warning, and training goes on.
-import type { Sink, SinkReport } from './sink.js';
+import type { StepReport } from '../../step/step-report.js';
+import type { Sink } from './sink.js';
 
 /** Reports that wait; with more, the newest is left out. */
 const MOST_WAITING = 1024;
@@ -18,7 +19,7 @@ const PATIENCE_MS = 15_000;
 export class SinkQueue {
   readonly #sink: Sink;
   readonly #warn: (problem: string) => void;
-  readonly #waiting: SinkReport[] = [];
+  readonly #waiting: StepReport[] = [];
   #working: Promise<void> | undefined;
   #room: (() => void)[] = [];
   #warned = false;
@@ -37,7 +38,7 @@ export class SinkQueue {
   }
 
   /** Never waits and never throws. */
-  offer(report: SinkReport): void {
+  offer(report: StepReport): void {
     if (this.#waiting.length >= MOST_WAITING) {
       this.#lost++;
       this.#fail(new Error(`it is slower than the steps come: ${MOST_WAITING} wait already`));

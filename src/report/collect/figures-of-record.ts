@@ -1,5 +1,5 @@
 // The record of a step -> the figures that the page shows, whichever instrument measured them.
-import type { StepRecord } from '../../analysis/step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import type { FigureName } from '../report.js';
 
 /** Labels under which a record's figures stand, the one that the judge reads first. */

@@ -1,5 +1,5 @@
 // The record of a step -> the norms of gradients that a monitor was given, by bucket of reward spread.
-import type { StepRecord } from '../../analysis/step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import type { GradientBucket, GradientStep } from '../report.js';
 
 /** The reference's keys, of all groups or of those that the filter keeps (gradient_reporter.py). */

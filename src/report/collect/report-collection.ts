@@ -1,6 +1,6 @@
 // Records of steps as they come, from results on disk or from an analysis that is running -> a report, whole or only
 // what is new.
-import type { StepRecord } from '../../analysis/step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
 import type { Matrix, Provenance, Report, StepTexts } from '../report.js';
 import type { PromptRow } from './prompt-columns.js';

@@ -1,6 +1,6 @@
 // The records of one run, as they come -> its columns, and what is said about it.
 import { dirname } from 'node:path';
-import type { StepRecord } from '../../analysis/step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
 import type { FigureName, GradientStep, Matrix, RunData, RunHead, StepTexts } from '../report.js';
 import { REGIME_CODES } from '../report.js';

@@ -1,5 +1,5 @@
 // The records of a run, as they come -> where it stands, what it was told from when to when, and what it started from.
-import type { StepRecord } from '../../analysis/step-report.js';
+import type { StepRecord } from '../../step/step-record.js';
 import type { Verdict } from '../../verdicts/verdict.js';
 import { GRAVITY } from '../../verdicts/verdict-log.js';
 import type { RunHead, RunStatus, Stretch } from '../report.js';

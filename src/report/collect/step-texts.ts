@@ -1,5 +1,5 @@
 // Rollouts of a step, as its report or texts.parquet has them -> as the page shows them.
-import type { StepExcerpts } from '../../monitor/prompts/excerpts.js';
+import type { StepExcerpts } from '../../step/prompts/excerpts.js';
 import type { ShownText, StepTexts } from '../report.js';
 
 export function textsOfReport(step: number, { rows, rollouts }: StepExcerpts): StepTexts {

@@ -1,8 +1,6 @@
 // Steps as they are measured -> what the page of a run asks for: everything, or what came after its cursor.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { StepReport } from '../../analysis/step-report.js';
-import type { PromptReport } from '../../monitor/prompts/prompt-findings.js';
 import { MOST_STEPS } from '../../report/collect/let-go.js';
 import {
   cutMatrix,
@@ -16,12 +14,9 @@ import {
 } from '../../report/index.js';
 import { THINNINGS, thinned } from '../../report/payload/thinning.js';
 import { Exposition } from '../../sinks/prometheus/exposition.js';
-import { RunNames, sinkReport } from '../../sinks/report-of-step.js';
-
-/** What the page takes of a step; that an analysis or a monitor does not have may be undefined. */
-export type LiveStep = Pick<StepReport, 'run' | 'step' | 'directory' | 'record'> & {
-  readonly [Part in 'judgement' | 'summary' | 'prompts' | 'matrix' | 'excerpts']?: StepReport[Part] | undefined;
-};
+import { RunNames } from '../../sinks/run-names.js';
+import type { PromptReport } from '../../step/prompts/prompt-findings.js';
+import type { StepReport } from '../../step/step-report.js';
 
 /** Of one state of the report, kept for those who ask for the same. */
 const MOST_PAYLOADS = 100;
@@ -38,7 +33,7 @@ export class LiveReport {
   }
 
   /** @returns the name of its run, that of no other */
-  add(report: LiveStep): string {
+  add(report: StepReport): string {
     const { run, step, directory, record, summary, prompts, matrix, excerpts } = report;
     // Steps of one run may be in folders of their own.
     const place = { run, file: join(directory, 'step') };
@@ -50,7 +45,7 @@ export class LiveReport {
     }
     if (excerpts !== undefined) this.#collection.addTexts(place, textsOfReport(step, excerpts));
     const name = this.#names.nameOf(report);
-    this.#metrics.take(sinkReport(report, name));
+    this.#metrics.take({ ...report, run: name });
     this.#payloads.clear();
     return name;
   }

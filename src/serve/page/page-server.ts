@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { ArgumentError } from '../../checks/errors.js';
 import { contentSecurityPolicy, pageHtml } from '../../report/index.js';
 import { CONTENT_TYPE } from '../../sinks/prometheus/exposition.js';
-import type { LiveReport, LiveStep } from './live-report.js';
+import type { StepReport } from '../../step/step-report.js';
+import type { LiveReport } from './live-report.js';
 import { type Guard, isLoopback, refusal } from './request-guard.js';
 import { Viewers } from './viewers.js';
 
@@ -80,7 +81,7 @@ export class PageServer {
   }
 
   /** Puts a step on the page. */
-  add(report: LiveStep): void {
+  add(report: StepReport): void {
     this.#viewers.tell(this.#live.add(report), report.step);
   }
 

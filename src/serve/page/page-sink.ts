@@ -1,6 +1,6 @@
 // A sink whose place is the live page: what a monitor reports is on it at once.
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
-import { recordOf } from '../../sinks/record-of-report.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { PageServer } from './page-server.js';
 
 export class PageSink implements Sink {
@@ -14,16 +14,13 @@ export class PageSink implements Sink {
     this.#page = page;
   }
 
-  async step(report: SinkReport): Promise<void> {
-    const { judgement, summary, prompts, matrix, excerpts } = report;
+  async step(report: StepReport): Promise<void> {
     const before = this.#runs.get(report.run);
     // An axis of steps does not go back: a run that was restored, or another one of its name, begins anew beside it.
     const begun = before === undefined ? 1 : before.begun + Number(report.step <= before.step);
     this.#runs.set(report.run, { step: report.step, begun });
     const run = begun === 1 ? report.run : `${report.run} (${begun})`;
-    const directory = 'monitor';
-    const record = recordOf({ ...report, run }, `${directory}/step`);
-    this.#page.add({ run, step: report.step, directory, record, judgement, summary, prompts, matrix, excerpts });
+    this.#page.add({ ...report, run, record: { ...report.record, run } });
   }
 
   async close(): Promise<void> {}

@@ -1,14 +1,15 @@
 // Reports -> lines of JSON in the shapes that trainers write their own metrics in, a file a run.
 import { appendFile, mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { fileNameOf } from '../run-file.js';
 
 /** A trainer's way: where a run's file is, and what a line is. */
 export interface LineShape {
   path(folder: string, run: string): string;
-  line(report: SinkReport, figures: Readonly<Record<string, number>>, seconds: number): object;
+  line(report: StepReport, figures: Readonly<Record<string, number>>, seconds: number): object;
 }
 
 export const LINE_SHAPES = {
@@ -40,7 +41,7 @@ export class JsonLinesSink implements Sink {
     this.#which = which;
   }
 
-  async step(report: SinkReport): Promise<void> {
+  async step(report: StepReport): Promise<void> {
     const { run, step, metrics } = report;
     const path = this.#shape.path(this.#folder, run);
     let end = this.#ends.get(run);

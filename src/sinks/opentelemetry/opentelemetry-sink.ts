@@ -2,7 +2,8 @@
 // caller's: nothing of OpenTelemetry is imported here.
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import { LastFigures } from '../prometheus/last-figures.js';
 import { METRIC_TABLE } from '../prometheus/metric-table.js';
 
@@ -60,7 +61,7 @@ export function openTelemetrySink(meter: OpenTelemetryMeter): Sink {
     });
   }
   return {
-    async step(report: SinkReport): Promise<void> {
+    async step(report: StepReport): Promise<void> {
       figures.take(report);
     },
     // What the last step said is exported for as long as the meter's provider is there.

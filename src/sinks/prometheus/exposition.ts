@@ -1,5 +1,5 @@
 // The text that Prometheus scrapes (text/plain; version=0.0.4) of the last known value of every figure.
-import type { SinkReport } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import { LastFigures } from './last-figures.js';
 import { METRIC_TABLE, type MetricRow } from './metric-table.js';
 
@@ -9,7 +9,7 @@ export class Exposition {
   readonly #figures = new LastFigures();
 
   /** @param time when the step was measured, Unix seconds */
-  take(report: SinkReport, time?: number): void {
+  take(report: StepReport, time?: number): void {
     this.#figures.take(report, time);
   }
 

@@ -1,6 +1,6 @@
 // Reports -> the last known value of every metric of the table, by its labels.
 import { packageVersion } from '../../checks/package-version.js';
-import type { SinkReport } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { Judgement } from '../../verdicts/index.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { CAUSES, METRIC_TABLE, type MetricRow, PLACES, REGIMES, STATE } from './metric-table.js';
@@ -21,7 +21,7 @@ export class LastFigures {
   }
 
   /** @param time when the step was measured, Unix seconds */
-  take(report: SinkReport, time = Date.now() / 1000): void {
+  take(report: StepReport, time = Date.now() / 1000): void {
     const { run, step, metrics, judgement } = report;
     for (const [key, value] of Object.entries(metrics)) {
       const found = PLACES.get(key);

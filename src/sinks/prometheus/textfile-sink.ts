@@ -1,7 +1,8 @@
 // Reports -> a .prom file for the node exporter's textfile collector, replaced whole.
 import { basename, dirname, resolve } from 'node:path';
 import { AtomicFile } from '../../logs/stores/atomic-file.js';
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import { Exposition } from './exposition.js';
 
 /** The collector reads every few seconds: an analysis of thousands of steps need not write each. */
@@ -20,7 +21,7 @@ export class TextfileSink implements Sink {
     this.#path = resolve(path);
   }
 
-  async step(report: SinkReport): Promise<void> {
+  async step(report: StepReport): Promise<void> {
     this.#metrics.take(report);
     const wait = this.#written + LEAST_MS_BETWEEN - performance.now();
     if (wait <= 0) await this.#write();

@@ -1,7 +1,8 @@
 // Reports -> an MLflow tracking server by its REST API 2.0. Metrics there can only be appended: a tag of the run says up
 // to which step they were.
 import { createHash } from 'node:crypto';
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { postJson, Refusal } from './post-json.js';
@@ -38,7 +39,7 @@ export class MlflowSink implements Sink {
     this.#headers = token === undefined || token === '' ? {} : { authorization: `Bearer ${token}` };
   }
 
-  async step(report: SinkReport): Promise<void> {
+  async step(report: StepReport): Promise<void> {
     const { run, step, metrics } = report;
     const open = await this.#open(run);
     const verdicts = this.#verdicts.take(report.run, report.judgement?.verdicts);

@@ -1,6 +1,7 @@
 // Reports -> a Trackio server: a log a step, an alert a new verdict. Their ids make asking twice the same as asking once.
 import { createHash } from 'node:crypto';
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { StepReport } from '../../step/step-report.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
 import { postJson } from './post-json.js';
@@ -24,7 +25,7 @@ export class TrackioSink implements Sink {
     this.#headers = token === undefined || token === '' ? {} : { 'x-trackio-write-token': token };
   }
 
-  async step(report: SinkReport): Promise<void> {
+  async step(report: StepReport): Promise<void> {
     const { run, step, metrics } = report;
     const { base, part: project } = this.#server;
     const figures = Object.fromEntries(chosenFigures(metrics, this.#which));

@@ -1,8 +1,9 @@
 // The matrix of a step's prompts -> the heat map of the page as an image: a row the reasoning about a prompt, a column
 // what it was scored under, viridis from 0 to 1.
-import type { PromptMatrix } from '../../monitor/prompts/prompt-findings.js';
+
 import { viridis } from '../../report/charts/colour-scales.js';
 import { orderOf } from '../../report/charts/prompts/matrix-cells.js';
+import type { PromptMatrix } from '../../step/prompts/prompt-findings.js';
 import { type IndexedImage, indexedPng } from './indexed-png.js';
 
 type Cells = Pick<PromptMatrix, 'ids' | 'posterior'>;

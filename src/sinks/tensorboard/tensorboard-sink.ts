@@ -2,8 +2,9 @@
 import { appendFile, mkdir, readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import type { PromptMatrix } from '../../monitor/prompts/prompt-findings.js';
-import type { Sink, SinkReport } from '../../monitor/sinks/sink.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
+import type { PromptMatrix } from '../../step/prompts/prompt-findings.js';
+import type { StepReport } from '../../step/step-report.js';
 import type { Verdict } from '../../verdicts/index.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
 import { chosenFigures, type SinkMetrics } from '../page-keys.js';
@@ -46,7 +47,7 @@ export class TensorBoardSink implements Sink {
     this.#which = which;
   }
 
-  async step(report: SinkReport): Promise<void> {
+  async step(report: StepReport): Promise<void> {
     const { run, step, metrics, judgement, prompts, matrix } = report;
     const time = Date.now() / 1000;
     const events: Uint8Array[] = [];

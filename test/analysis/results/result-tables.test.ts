@@ -9,8 +9,8 @@ import { analyze } from '../../../src/analysis/analyze.js';
 import { keptSteps } from '../../../src/analysis/results/kept-steps.js';
 import { ResultDirectory } from '../../../src/analysis/results/result-directory.js';
 import { ResultTables } from '../../../src/analysis/results/result-tables.js';
-import type { StepReport } from '../../../src/analysis/step-report.js';
-import { PromptMatrix } from '../../../src/monitor/prompts/prompt-findings.js';
+import { PromptMatrix } from '../../../src/step/prompts/prompt-findings.js';
+import type { StepReport } from '../../../src/step/step-report.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { exampleRollouts, exampleRuns, putStep, smallStep } from '../../support/analysis-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
@@ -97,7 +97,7 @@ describe('analyze --out', () => {
     expect(first.prompts?.map(({ rows }) => rows)).toEqual([2, 4, 1, 4]);
     expect(first.prompts?.[2]).toMatchObject({ miLow: null, miHigh: null, rewardStd: null, cause: null });
     expect(first.prompts?.[1]).toMatchObject({ rewardMean: 1, rewardStd: 0, kept: false });
-    const [{ values } = { values: {} as Record<string, number> }] = first.metrics;
+    const [{ values } = { values: {} as Record<string, number> }] = first.samples;
     const total = first.prompts?.reduce((sum, { mi, rows }) => sum + (mi as number) * rows, 0) as number;
     expect(total / 11).toBeCloseTo(values.mi_seq_estimate as number, 12);
 

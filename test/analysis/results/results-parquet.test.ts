@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { asyncBufferFromFile, parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { isMetric, writeMetricsParquet } from '../../../src/analysis/results/metrics-parquet.js';
-import type { StepRecord } from '../../../src/analysis/step-report.js';
+import type { StepRecord } from '../../../src/step/step-record.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { putStep, smallStep } from '../../support/analysis-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';

@@ -7,9 +7,9 @@ import { finalize } from '../../../src/analysis/shards/finalize.js';
 import { mapShard } from '../../../src/analysis/shards/map.js';
 import { mergeStates } from '../../../src/analysis/shards/merge.js';
 import { type PlanOptions, plan } from '../../../src/analysis/shards/plan.js';
-import type { StepReport } from '../../../src/analysis/step-report.js';
 import type { FileError } from '../../../src/checks/errors.js';
 import type { Engine } from '../../../src/engine/engine.js';
+import type { StepReport } from '../../../src/step/step-report.js';
 import { elementOf, putStep, smallStep } from '../../support/analysis-logs.js';
 
 export const VERSION = '1.2.3-test';

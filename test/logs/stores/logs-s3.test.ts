@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { measureOptions, measureStep } from '../../../src/analysis/measuring/step-measurement.js';
+import { measureOptions, measureStepFile } from '../../../src/analysis/measuring/step-measurement.js';
 import { FileError } from '../../../src/checks/errors.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
 import { findSteps } from '../../../src/logs/steps/find-steps.js';
@@ -85,7 +85,7 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
     expect(new Set(remote.map(({ runDirectory }) => runDirectory))).toEqual(new Set(['s3://runs/disk/a']));
     const engine = await openEngine({ threads: 1 });
     const measured = (file: string) =>
-      measureStep(engine, file, measureOptions({ permutations: 19 }), 64, AbortSignal.timeout(30_000));
+      measureStepFile(engine, file, measureOptions({ permutations: 19 }), 64, AbortSignal.timeout(30_000));
     const [near, far] = [local[0]?.file as string, remote[0]?.file as string];
     expect(await measured(far)).toEqual(await measured(near));
     engine.dispose();

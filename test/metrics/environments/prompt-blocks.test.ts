@@ -114,8 +114,8 @@ describe('the note on groups of prompts that the reasoning tells apart', () => {
 
   it('comes at no step of the shipped runs, whose reasoning is of one task', async () => {
     for (const run of ['healthy', 'collapse', 'filtered']) {
-      for await (const { step, metrics } of analyze(join(exampleRuns, run), { engine, permutations: 99 })) {
-        expect(metrics[0]?.notes.join(), `${run}, step ${step}`).not.toMatch(/groups/);
+      for await (const { step, samples } of analyze(join(exampleRuns, run), { engine, permutations: 99 })) {
+        expect(samples[0]?.notes.join(), `${run}, step ${step}`).not.toMatch(/groups/);
       }
     }
   });

@@ -3,9 +3,9 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { StepReport } from '../../../src/analysis/step-report.js';
 import { LiveReport } from '../../../src/serve/page/live-report.js';
 import { PageServer } from '../../../src/serve/page/page-server.js';
+import type { StepReport } from '../../../src/step/step-report.js';
 import { buildIfStale } from '../../support/built-command.js';
 import { collapseSteps } from './live-reports.js';
 

@@ -2,9 +2,9 @@
 import { request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { analyze } from '../../../src/analysis/analyze.js';
-import type { StepReport } from '../../../src/analysis/step-report.js';
 import { decodeReport } from '../../../src/report/payload/payload.js';
 import type { Report } from '../../../src/report/report.js';
+import type { StepReport } from '../../../src/step/step-report.js';
 import { exampleRuns } from '../../support/analysis-logs.js';
 
 export async function collapseSteps(): Promise<StepReport[]> {

@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { MonitorReport } from '../../../src/monitor/index.js';
 import { appended } from '../../../src/report/payload/append.js';
+import type { StepReport } from '../../../src/step/step-report.js';
 import { buildIfStale } from '../../support/built-command.js';
 import { type Sidecar, startSidecar } from '../sidecar-client.js';
 import { ask, dataAfter, listening } from './live-reports.js';
@@ -36,11 +36,11 @@ function sumsAt(step: number): number[][] {
   );
 }
 
-async function giveStep(sidecar: Sidecar, step: number): Promise<MonitorReport> {
+async function giveStep(sidecar: Sidecar, step: number): Promise<StepReport> {
   const { due } = await sidecar.ask('step', { step, groups, lengths: groups.map(() => 8) });
   if (due === true) await sidecar.ask('score', { sums: sumsAt(step) });
   const rewards = groups.map((group, row) => (row * 5 + group) % 2);
-  return (await sidecar.ask('finish', { outcomes: { rewards } })).report as MonitorReport;
+  return (await sidecar.ask('finish', { outcomes: { rewards } })).report as StepReport;
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -60,7 +60,7 @@ describe('collapsar monitor --serve', () => {
     expect(sidecar.errors()).toBe(`${address}\n`);
     const viewer = listening(address);
     await viewer.opened;
-    const reports: MonitorReport[] = [];
+    const reports: StepReport[] = [];
     const delays: number[] = [];
     let shown = await dataAfter(address);
     // Due: 1 to 5, the start; then every fifth.
@@ -104,7 +104,7 @@ describe('collapsar monitor --serve', () => {
     const { report } = await sidecar.ask('rollouts', { step: 3, rows: { texts, groups } });
     const [run] = (await dataAfter(page as string)).runs;
     expect(run?.head.instrument).toBe('texts');
-    expect(run?.figures.mi?.[0]).toBe(Math.fround((report as MonitorReport).metrics['text/mi_bound'] as number));
+    expect(run?.figures.mi?.[0]).toBe(Math.fround((report as StepReport).metrics['text/mi_bound'] as number));
     expect(run?.matrices[0]?.source).toBe('texts');
     const [shown] = run?.texts ?? [];
     expect([shown?.step, shown?.rows, shown?.rollouts.length]).toEqual([3, texts.length, Math.min(16, texts.length)]);

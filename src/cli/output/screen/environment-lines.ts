@@ -1,7 +1,8 @@
 // The environments of a run -> small lines under it: how I(X;Z) of each went, those with an alarm first.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
+import type { StepReport } from '../../../step/step-report.js';
 import { type Look, plain } from '../text-style.js';
 import { fitted, textWidth } from '../text-width.js';
 import { sparkline } from './sparkline.js';
@@ -23,7 +24,7 @@ export class EnvironmentLines {
   #steps = 0;
   #grades = new Map<string, Grade>();
 
-  add({ metrics: [metrics], texts, judgement }: StepReport): void {
+  add({ stepMetrics: metrics, texts, judgement }: StepReport): void {
     const environments = metrics?.environments ?? texts?.environments ?? [];
     for (const { name, rows, figures } of environments) {
       const { mi_seq_estimate: mi, mi_bound: bound } = figures?.values ?? {};

@@ -1,7 +1,8 @@
 // The reports of one run -> where it stands now, in a line: how grave, since when, and the figures behind.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
+import type { StepReport } from '../../../step/step-report.js';
 import type { RunVerdict, Verdict } from '../../../verdicts/index.js';
 import { figureKeys, type ShownMetrics, shownMetrics, toldApartWords } from './shown-metrics.js';
 import { GRADES, type Grade, inWords, stateMark } from './state-marks.js';

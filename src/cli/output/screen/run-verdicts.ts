@@ -1,7 +1,8 @@
 // What the judge and the filter say of one run, in sentences or in a line a verdict.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { shortNumber } from '../../../checks/numbers.js';
 import { counted } from '../../../checks/words.js';
+import type { StepReport } from '../../../step/step-report.js';
 import type { RunSummary, RunVerdict, Severity } from '../../../verdicts/index.js';
 import type { Look } from '../text-style.js';
 import { wrap } from '../text-wrap.js';

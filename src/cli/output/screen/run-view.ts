@@ -1,9 +1,9 @@
 // The reports of one run -> what a person reads of it: a table of each sample, trends with the states below, and what
 // its judge and the filter say; or the same in a few lines.
 import { dirname } from 'node:path';
-import type { StepReport } from '../../../analysis/step-report.js';
 import { counted, escaped } from '../../../checks/words.js';
 import type { Profile } from '../../../metrics/step-metrics.js';
+import type { StepReport } from '../../../step/step-report.js';
 import type { Column } from '../table.js';
 import type { Look } from '../text-style.js';
 import { fitted, textWidth } from '../text-width.js';
@@ -45,7 +45,7 @@ export class RunView {
     this.#options = options;
     this.#scales = scales;
     const { file, run, directory } = first;
-    this.#first = { file, run, directory, profile: first.metrics[0]?.profile ?? 'strict' };
+    this.#first = { file, run, directory, profile: first.stepMetrics?.profile ?? 'strict' };
     this.add(first);
   }
 

@@ -1,8 +1,10 @@
 // The reports of one run under one sample label -> a table of some of its steps, the trend of every figure, and
 // remarks. Of each step no more is held than is shown: the cells of those that may have a line, and the figures behind
 // the trends.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { MISSING } from '../../../checks/numbers.js';
+import { EMPTY_FILTER_KEYS } from '../../../step/run.js';
+import type { StepReport } from '../../../step/step-report.js';
 import { type Cell, type Column, layoutTable } from '../table.js';
 import { type Look, plain } from '../text-style.js';
 import { wrap } from '../text-wrap.js';
@@ -57,8 +59,8 @@ export class SampleTable {
       for (const key of chosenKeys(report, metrics)) this.#keys.set(key, this.#keys.get(key) ?? chosenColumn(key));
     const columns = this.#columns;
     // Over all steps, shown or not: a remark about a step left out must not get lost.
-    const isFirst = metrics.label === (report.metrics[0]?.label ?? TEXT_LABEL);
-    const ofStep = isFirst ? (report.notes ?? []) : [];
+    const isFirst = metrics.label === (report.stepMetrics?.label ?? TEXT_LABEL);
+    const ofStep = isFirst ? report.remarks : [];
     const marks = this.#footnotes.marks(report.step, [...ofStep, ...metrics.notes]);
     this.trends.add(columns, report, metrics);
     if (metrics.rows.used < metrics.rows.total) this.#lacksRows = true;
@@ -120,6 +122,7 @@ function aligned(cells: readonly Cell[]): Cell[] {
 
 /** Keys of this sample that the user chose; common ones stand with every sample. */
 function* chosenKeys({ record, filter }: StepReport, { logged, label }: ShownMetrics): Generator<string> {
-  for (const key of Object.keys(record)) if (key in logged || key in (filter?.metrics ?? {})) yield key;
+  const common = new Set<string>([...Object.keys(filter?.metrics ?? {}), ...EMPTY_FILTER_KEYS]);
+  for (const key of Object.keys(record)) if (key in logged || common.has(key)) yield key;
   for (const key of Object.keys(record.absent ?? {})) if (key.startsWith(`${label}/`)) yield key;
 }

@@ -1,8 +1,9 @@
 // Reports as they come -> one screen: the verdict first, the gravest run first, a line a run at the end. Of many runs
 // no more is held than is shown.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { counted } from '../../../checks/words.js';
 import type { Profile } from '../../../metrics/step-metrics.js';
+import type { StepReport } from '../../../step/step-report.js';
 import { type Cell, type Column, layoutTable } from '../table.js';
 import { plain } from '../text-style.js';
 import { fitted, textWidth } from '../text-width.js';

@@ -1,8 +1,9 @@
 // The figures of a step that a table shows, whichever instrument measured them: cross-scores, or texts.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { toldApart } from '../../../checks/numbers.js';
 import type { StepMetrics } from '../../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../../metrics/text-metrics.js';
+import type { StepReport } from '../../../step/step-report.js';
 
 export type ShownMetrics = Pick<
   StepMetrics,
@@ -13,9 +14,9 @@ export type ShownMetrics = Pick<
 export const TEXT_LABEL = 'text';
 
 /** Metrics of a step, the sample that the judge reads first. */
-export function shownMetrics({ metrics, texts }: StepReport): ShownMetrics[] {
-  if (texts === undefined) return [...metrics];
-  return metrics.length === 0 ? [ofTexts(texts)] : [...metrics, ofTexts(texts)];
+export function shownMetrics({ samples, texts }: StepReport): ShownMetrics[] {
+  if (texts === undefined) return [...samples];
+  return [...samples, ofTexts(texts)];
 }
 
 function ofTexts({ values, interval, pValue, notes, rows, prompts, logged }: TextMetrics): ShownMetrics {

@@ -1,8 +1,9 @@
 // Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { isLeastP, MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
 import type { Certainty } from '../../../metrics/step-metrics.js';
+import type { StepReport } from '../../../step/step-report.js';
 import type { Cell } from '../table.js';
 import { type FigureKeys, figureKeys, type ShownMetrics, TEXT_LABEL } from './shown-metrics.js';
 import { stateMark } from './state-marks.js';

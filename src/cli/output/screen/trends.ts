@@ -1,6 +1,7 @@
 // The figures of one run, step by step -> a line of bars a figure, drawn where other runs draw theirs.
-import type { StepReport } from '../../../analysis/step-report.js';
+
 import { shortNumber } from '../../../checks/numbers.js';
+import type { StepReport } from '../../../step/step-report.js';
 import { type Look, plain } from '../text-style.js';
 import { fitted, textWidth } from '../text-width.js';
 import type { ShownMetrics } from './shown-metrics.js';

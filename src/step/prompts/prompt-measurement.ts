@@ -33,10 +33,7 @@ export interface PromptMeasurement {
  * @param perPrompt undefined where there are no metrics
  * @param groups id of each column of the scores
  */
-export function promptsOfScores(
-  perPrompt: PerPrompt | undefined,
-  groups: ArrayLike<number | bigint>,
-): PromptMeasurement {
+export function promptsOfScores(perPrompt: PerPrompt | undefined, groups: ArrayLike<GroupName>): PromptMeasurement {
   if (perPrompt === undefined) return promptsWithout(Array.from(groups, String));
   const { column, rows, mi, low, high, retrieval, posterior, nats } = perPrompt;
   return {
@@ -80,7 +77,7 @@ export function promptsOfTexts(
 }
 
 /** Of a step whose scores or texts give no figures. */
-export function promptsWithout(ids: readonly string[]): PromptMeasurement {
+function promptsWithout(ids: readonly string[]): PromptMeasurement {
   return { ids, rows: ids.map(() => 0), mi: [], low: [], high: [], retrieval: [] };
 }
 

@@ -1,20 +1,17 @@
 // What the rollouts of a step tell without any score, under the keys that trainers log them by
 // (docs/reference/metrics.md).
 import type { Profile } from '../../metrics/step-metrics.js';
-import { type GroupRewards, meanRewardStd } from './group-rewards.js';
-import type { OpenLabels } from './step-labels.js';
-import type { CheckedOutcomes } from './step-outcomes.js';
+import type { StepRows } from '../step-input.js';
 
+/** @param std mean in-group std of the rewards; undefined where there is none */
 export function rolloutMetrics(
-  labels: OpenLabels,
-  outcomes: Omit<CheckedOutcomes, 'rewards' | 'outcomes'>,
+  { groups, valid, entropies, responseLengths, success, lengths: given }: Omit<StepRows, 'rewards' | 'outcomes'>,
   profile: Profile,
-  groups: readonly GroupRewards[] | undefined,
+  std: number | undefined,
 ): Record<string, number> {
   const metrics: Record<string, number> = {};
-  const { valid, entropies, responseLengths, success } = outcomes;
-  const { rows } = labels;
-  const lengths = labels.lengths && Float64Array.from(labels.lengths as ArrayLike<number | bigint>, Number);
+  const rows = groups.length;
+  const lengths = given && Float64Array.from(given, Number);
   if (rows > 0) {
     // Turns with reasoning: as the trainer judged it, else those that have reasoning tokens. The reference gives it
     // only with the cross-scores of multi-turn samples, which bring it along.
@@ -37,7 +34,6 @@ export function rolloutMetrics(
       metrics['response_length/min'] = responseLengths.reduce((least, length) => Math.min(least, length));
     }
   }
-  const std = groups && meanRewardStd(groups);
   if (std !== undefined) metrics['rollout/in_group_reward_std'] = std;
   for (const [task, rate] of Object.entries(success ?? {})) {
     metrics[task === '' ? 'val-env/success' : `val-env/${task}/success`] = rate;

@@ -3,17 +3,8 @@
 
 import { idOf } from '../../checks/ids.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import type { FilterOptions, FilterResult } from '../../filter/index.js';
+import type { FilterResult } from '../../filter/index.js';
 import { rowsByGroup } from '../../verdicts/evidence/group-outcomes.js';
-
-/** Keeps everything: for runs without a filter, whose groups are measured by the same rules. */
-export const KEEP_ALL: FilterOptions = {
-  dialect: 'strict',
-  strategy: 'top_k',
-  value: 1,
-  includeZero: true,
-  singletons: 'keep',
-};
 
 export interface GroupRewards {
   /** As the filter names it: a bigint beyond 2^53. */

@@ -1,11 +1,7 @@
 // The texts of a run's first step that had figures, as the run carries them: what a template's phrases covered there.
 
 import { fields, integer, list, reject, type Shape, text } from '../checks/saved.js';
-import type { Engine } from '../engine/engine.js';
-import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import type { TextRows } from '../engine/operations/texts/text-rows.js';
-import { sharesAtFirst, type TextMetrics } from '../metrics/text-metrics.js';
-import type { StepExcerpts } from './prompts/excerpts.js';
 
 /** Plain JSON, one entry a row: token ids or texts. */
 export type FirstTexts = { readonly groups: readonly string[] } & (
@@ -16,35 +12,8 @@ export type FirstTexts = { readonly groups: readonly string[] } & (
 /** Tokens, or characters, that a state carries. */
 const MOST = { tokens: 2 ** 18, texts: 2 ** 20 } as const;
 
-export interface MeasuredTexts {
-  readonly figures: TextMetrics;
-  /** Where it was asked for, and there are figures. */
-  readonly perPrompt?: TextPrompts | undefined;
-  /** Where it was asked for; rewards are not known yet. */
-  readonly excerpts?: StepExcerpts | undefined;
-  /** What they were measured of. */
-  readonly rows: TextRows;
-}
-
-/** @returns the figures of a step, with what its phrases covered of the run's first one; and that first one */
-export async function besideFirst(
-  engine: () => Promise<Engine>,
-  { figures, rows }: MeasuredTexts,
-  before: FirstTexts | null,
-  signal: AbortSignal | undefined,
-): Promise<{ texts: TextMetrics; first: FirstTexts | null }> {
-  const hasFigures = figures.values.mi_bound !== undefined;
-  const first = before ?? (hasFigures ? firstTexts(rows) : null);
-  const isAlike = first !== null && 'tokens' in first === (rows.tokens !== undefined);
-  // Phrases of words are not to be found among ids.
-  if (!isAlike || figures.phrases.length === 0) return { texts: figures, first };
-  const phrases = await sharesAtFirst(await engine(), figures.phrases, first, signal);
-  const isKnown = phrases.every(({ shareAtFirstStep }) => Number.isFinite(shareAtFirstStep));
-  return { texts: isKnown ? { ...figures, phrases } : figures, first };
-}
-
 /** What a state keeps; where all would be too much, the first rows of each prompt. */
-function firstTexts({ tokens, texts = [], groups = [] }: TextRows): FirstTexts {
+export function firstTexts({ tokens, texts = [], groups = [] }: TextRows): FirstTexts {
   const names = Array.from(groups as ArrayLike<unknown>, String);
   const written = tokens ?? texts.map((text) => (typeof text === 'string' ? text : Buffer.from(text).toString()));
   const rows = chosen(names, written, tokens === undefined ? MOST.texts : MOST.tokens);

@@ -1,41 +1,17 @@
-// Cheaper scoring inside the monitor: which pairs a step's plan wants, and the step's metrics from their scores alone
-// (docs/guide/cheaper-scoring.md).
-
-import { ArgumentError } from '../checks/errors.js';
+// The scores of a plan's pairs -> the step's metrics (docs/guide/cheaper-scoring.md).
 import type { OperationOptions } from '../checks/operation-options.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor/tensor.js';
 import { metricsOfScores } from '../metrics/cross-score-metrics.js';
 import type { MetricOptions } from '../metrics/cross-scores.js';
 import { flattenCertainty } from '../metrics/figures/certainty.js';
-import type { Lengths } from '../metrics/metric-arguments.js';
+import type { CheckedScores } from '../metrics/metric-arguments.js';
 import { estimateFromPairs } from '../metrics/sampled/estimates.js';
 import { completeSums } from '../metrics/sampled/pair-scores.js';
-import { drawPlan, HARD_SHARE_DEFAULT, type ScorePlan } from '../metrics/sampled/plan.js';
-import { canonicalTurns, turnsByRows } from '../metrics/sampled/prompt-turns.js';
+import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SampleLabel, StepMetrics } from '../metrics/step-metrics.js';
-import { type OpenLabels, scoresOf } from './outcomes/step-labels.js';
 
 const LABEL: SampleLabel = 'collapse_first_turn_sample';
-
-/** @throws {ArgumentError} if the negatives cannot be drawn as asked for */
-export function planStep(labels: OpenLabels, negatives: number, hardShare: number | null, seed: number): ScorePlan {
-  const { columns, turns } = labels;
-  const lengths = Float64Array.from<number | bigint>(labels.lengths as Lengths, Number);
-  if (hardShare === null) {
-    return drawPlan({ columns, lengths, turns: undefined }, { negatives, seed, hardShare: HARD_SHARE_DEFAULT });
-  }
-  if (turns === undefined) {
-    throw new ArgumentError(
-      'turns',
-      'missing: options.hardShare draws negatives of the row’s own turn; give the turn of each row',
-    );
-  }
-  // planScores can be told the turns of prompts, a monitor cannot.
-  const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
-  const ofPrompts = canonicalTurns(turnsByRows(columns, turns, advice), columns.order);
-  return drawPlan({ columns, lengths, turns: ofPrompts }, { negatives, seed, hardShare });
-}
 
 /**
  * log p(z|x) of every row, which a plan always has scored, however few the negatives: for the judge, as `perRow` of
@@ -43,38 +19,33 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
  * @param metrics of the same scores
  * @returns [R], NaN where the metrics left the row out
  */
-export function sampledMatched(
-  plan: ScorePlan,
-  { prompts, rows }: OpenLabels,
-  matrix: HostTensor,
-  metrics: StepMetrics,
-) {
+export function sampledMatched(plan: ScorePlan, { given, shape }: CheckedScores, metrics: StepMetrics): Float64Array {
   const { layout } = plan;
+  const { rows, columns: prompts } = shape;
+  const { data } = given.tensor as HostTensor;
   const matched = new Float64Array(rows).fill(Number.NaN);
   for (const { row, ownColumn } of layout.rows) {
     const scored = layout.scored[layout.signatures[ownColumn] as number] as number;
-    matched[row] = matrix.data[row * prompts + scored] as number;
+    matched[row] = data[row * prompts + scored] as number;
   }
   const { nonFinite, placeholders = [] } = metrics.rows;
   for (const row of [...nonFinite, ...placeholders]) matched[row] = Number.NaN;
   return matched;
 }
 
-/** @param matrix [R, P] in which the plan's pairs stand */
+/** @param scores sums [R, P] in which the plan's pairs stand */
 export async function sampledMetrics(
   engine: Engine,
   plan: ScorePlan,
-  labels: OpenLabels,
-  matrix: HostTensor,
+  scores: CheckedScores,
   options: Omit<MetricOptions, 'sampler'> & OperationOptions,
 ): Promise<StepMetrics> {
-  const { prompts } = labels;
-  const sums = Float64Array.from(
-    plan.rows,
-    (row, at) => matrix.data[row * prompts + (plan.prompts[at] as number)] as number,
-  );
+  const prompts = scores.shape.columns;
+  const { data } = scores.given.tensor as HostTensor;
+  const sums = Float64Array.from(plan.rows, (row, at) => data[row * prompts + (plan.prompts[at] as number)] as number);
   if (plan.complete) {
-    return metricsOfScores(engine, scoresOf(labels, completeSums(plan, { sums })), options);
+    const given = { kind: 'sums', tensor: completeSums(plan, { sums }) } as const;
+    return metricsOfScores(engine, { ...scores, given }, options);
   }
   const { values, absent, certainty, notes, rows, bounds, cost } = await estimateFromPairs(
     engine,
@@ -104,7 +75,7 @@ export async function sampledMetrics(
     notes: [
       `estimated from ${cost.pairs} of ${cost.allPairs} (row, prompt) pairs`,
       ...notes,
-      ...environmentsNote(labels, cost),
+      ...environmentsNote(scores, cost),
     ],
     rows,
     columns: { total: plan.layout.signatures.length, distinct: plan.layout.distinct },
@@ -113,7 +84,7 @@ export async function sampledMetrics(
 }
 
 /** Few of a plan's pairs are of one environment: too few for figures of its own. */
-function environmentsNote({ environments }: OpenLabels, { pairs, allPairs }: ScorePlan['cost']): string[] {
+function environmentsNote({ environments }: CheckedScores, { pairs, allPairs }: ScorePlan['cost']): string[] {
   const count = environments?.names.length ?? 0;
   if (count < 2) return [];
   return [

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Engine } from '../../../src/engine/engine.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
 import { float16Bits } from '../../../src/engine/tensor/float16-array.js';
-import { type Excerpt, excerptsOf, joinedIds, READINGS, type RowTexts } from '../../../src/monitor/prompts/excerpts.js';
+import { type Excerpt, excerptsOf, joinedIds, READINGS, type RowTexts } from '../../../src/step/prompts/excerpts.js';
 import { fromBits } from '../../engine/engine-reference.js';
 
 let engine: Engine;

@@ -1,0 +1,133 @@
+// A report as one record for machines: what `analyze --jsonl` prints of a step.
+import type { MeasuredPhrase, TextMetrics } from '../metrics/text-metrics.js';
+import type { Judgement, Verdict } from '../verdicts/index.js';
+import type { FilterView } from './step-measurement.js';
+
+/** One JSON object a step. Numbers that are NaN or infinite become null when it is written as JSON. */
+export interface StepRecord {
+  readonly file: string;
+  readonly step: number;
+  readonly run: string;
+  /** Logged key -> why this metric cannot be given; left out where nothing is missing. `strict` only. */
+  readonly absent?: Readonly<Record<string, string>>;
+  /** What to know before trusting the figures; left out where there is nothing. `strict` only. */
+  readonly notes?: readonly string[];
+  /**
+   * Where the step stands against the run's start; `name` is null where the evidence does not suffice. `strict` only.
+   */
+  readonly regime?: RegimeRecord;
+  /** Every verdict that holds at this step, the gravest first; left out where none does. `strict` only. */
+  readonly verdicts?: readonly Verdict[];
+  /**
+   * Which groups the filter would keep (strict dialect, top_p 0.9 of reward variance), in files with rewards. `strict`
+   * only.
+   */
+  readonly filter?: FilterRecord;
+  /** Phrases that most prompts share, the one that most hold first; in steps with texts that have any. */
+  readonly template?: readonly TemplateRecord[];
+  readonly [metric: string]: RecordValue | undefined;
+}
+
+/** The template that texts share, in a step’s record. */
+export type TemplateRecord = Omit<MeasuredPhrase, 'ids'>;
+
+/** The regime that a run is in, in a step’s record. */
+export interface RegimeRecord {
+  readonly name: string | null;
+  readonly since: number;
+  readonly sentence: string;
+  /** I(X;Z), nats a response, and H(Z|X) with what they are compared with; left out where there is nothing yet. */
+  readonly mi?: Compared;
+  readonly entropy?: Compared;
+}
+
+/** A figure and the run's own start, both among as many prompts. */
+export interface Compared {
+  readonly value: number;
+  readonly start: number;
+}
+
+/** What the filter made of a step, in its record. */
+export interface FilterRecord {
+  /** Group ids; those that no number holds exactly as text. */
+  readonly kept: readonly (number | string)[];
+  /** How many groups were dropped, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly warnings?: readonly string[];
+}
+
+/** A value of a step’s record: what JSON can hold. */
+export type RecordValue =
+  | number
+  | string
+  | null
+  | readonly string[]
+  | Readonly<Record<string, string>>
+  | RegimeRecord
+  | readonly Verdict[]
+  | FilterRecord
+  | readonly TemplateRecord[];
+
+/** Which logged keys and parts are wanted. */
+export interface KeyChoice {
+  has(key: string): boolean;
+}
+
+/** What of a report its record says. */
+interface RecordedParts {
+  readonly file: string;
+  readonly step: number;
+  readonly run: string;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly absent?: Readonly<Record<string, string>>;
+  readonly notes?: readonly string[];
+  readonly judgement?: Judgement;
+  readonly filter?: FilterView;
+  readonly texts?: TextMetrics;
+}
+
+/** A report as one flat object for machines. */
+export function stepRecord(report: RecordedParts, choice: KeyChoice = EVERYTHING): StepRecord {
+  const { file, step, run, metrics, absent = {}, notes = [], judgement, filter, texts } = report;
+  const record: Record<string, RecordValue> = { file, step, run };
+  for (const [key, figure] of Object.entries(metrics)) {
+    if (choice.has(key)) record[key] = Number.isFinite(figure) ? figure : null;
+  }
+  if (judgement !== undefined) {
+    const { regime, verdicts } = judgement;
+    if (choice.has('regime')) record.regime = regimeRecord(regime);
+    if (choice.has('verdicts') && verdicts.length > 0) record.verdicts = verdicts;
+  }
+  if (filter !== undefined && choice.has('filter')) record.filter = filterRecord(filter);
+  if (texts !== undefined && texts.phrases.length > 0 && choice.has('template')) {
+    record.template = texts.phrases.map(({ ids, ...phrase }) => phrase);
+  }
+  const reasons = Object.entries(absent).filter(([key]) => choice.has(key));
+  if (reasons.length > 0) record.absent = Object.fromEntries(reasons);
+  if (notes.length > 0) record.notes = notes;
+  return record as StepRecord;
+}
+
+const EVERYTHING: KeyChoice = { has: () => true };
+
+function regimeRecord({ regime, since, sentence, mi, entropy }: Judgement['regime']): RegimeRecord {
+  const compared = { name: regime, since, sentence };
+  // Until there is a state the start is not known, or nothing to compare with.
+  if (regime === null || mi === null || entropy === null) return compared;
+  return {
+    ...compared,
+    mi: { value: mi.value, start: mi.start },
+    entropy: { value: entropy.value, start: entropy.start },
+  };
+}
+
+/** Names in the record beside those of metrics. */
+export const RECORD_PARTS = ['regime', 'verdicts', 'filter', 'template'] as const;
+
+/** Ids beyond 2^53 as text: readers of JSON would round them. */
+function filterRecord({ kept, dropped, warnings }: FilterView): FilterRecord {
+  const reasons: Record<string, number> = {};
+  for (const { reason } of dropped) reasons[reason] = (reasons[reason] ?? 0) + 1;
+  const named = kept.map((id) => (typeof id === 'bigint' ? String(id) : id));
+  return { kept: named, dropped: reasons, ...(warnings.length > 0 ? { warnings } : {}) };
+}
