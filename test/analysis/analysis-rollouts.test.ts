@@ -67,8 +67,8 @@ describe('a rollout log', () => {
     const { reports, failures } = await collect(logs);
     expect(failures).toEqual([]);
     expect(reports.map(({ step, run }) => [step, run])).toEqual([1, 2].map((step) => [step, logs.split('/').at(-1)]));
-    const [{ texts, filter, judgement, record, metrics }] = reports as [StepReport];
-    expect(metrics).toEqual([]);
+    const [{ texts, filter, judgement, record, samples }] = reports as [StepReport];
+    expect(samples).toEqual([]);
     expect(texts?.values.mi_bound).toBeGreaterThan(0.5);
     expect(record['text/mi_bound']).toBe(texts?.values.mi_bound);
     expect(filter?.kept).toEqual([1000, 1001, 1002, 1003, 1004, 1005]);
@@ -181,7 +181,7 @@ describe('logs and step files in one folder', () => {
     putLogs(folder, { '2.jsonl': rowsOf(2), '3.jsonl': rowsOf(3) });
     const { reports, failures } = await collect(folder);
     expect(failures).toEqual([]);
-    expect(reports.map(({ step, metrics, texts }) => [step, metrics.length, texts === undefined])).toEqual([
+    expect(reports.map(({ step, samples, texts }) => [step, samples.length, texts === undefined])).toEqual([
       [1, 1, true],
       [2, 1, false],
       [3, 0, false],
@@ -204,7 +204,7 @@ describe('logs and step files in one folder', () => {
     expect(reports.map(({ step, run: name }) => [step, name])).toEqual(
       [1, 2, 3].map((step) => [step, 'named otherwise']),
     );
-    expect(reports.map(({ metrics, excerpts }) => [metrics.length, excerpts?.rows])).toEqual([
+    expect(reports.map(({ samples, excerpts }) => [samples.length, excerpts?.rows])).toEqual([
       [1, 12],
       [1, undefined],
       [1, 12],

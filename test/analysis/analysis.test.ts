@@ -84,7 +84,7 @@ describe('the example runs', () => {
         const wanted = await crossScoreMetrics(engine, scores, { state, step: data.step, permutations: 99 });
         const report = reports.shift();
         expect(report?.step).toBe(data.step);
-        expect(report?.metrics).toEqual([wanted]);
+        expect(report?.samples).toEqual([wanted]);
       }
     }
     expect(reports).toEqual([]);

@@ -10,7 +10,7 @@ import { logReading } from '../../logs/rollouts/log-options.js';
 import { readStepHeader } from '../../logs/steps/step-file.js';
 import { isUnreachable } from '../../logs/stores/is-unreachable.js';
 import { errorCode } from '../../logs/stores/system-problem.js';
-import type { StepMeasurement, StepMeasurement } from '../../step/step-measurement.js';
+import type { StepMeasurement } from '../../step/step-measurement.js';
 import { Aggregates, orderFreeMetrics } from '../aggregates/aggregates.js';
 import { type AnalysisProgress, ProgressCount } from '../analysis-progress.js';
 import { MOST_TRIED } from '../measuring/first-steps.js';
