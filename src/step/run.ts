@@ -92,7 +92,7 @@ export class Run {
     const judgement = isLater && judge && reading ? judge.take(reading, stepMetrics, texts) : undefined;
 
     const isStrict = stepMetrics?.profile !== 'ragen';
-    const remarks = [...measurement.notes, ...(isLater || !isStrict ? [] : [disorder])];
+    const remarks = [...measurement.notes, ...(judgement?.notes ?? []), ...(isLater || !isStrict ? [] : [disorder])];
     const { metrics, absent, notes } = together(samples, texts, remarks);
     for (const warning of rollouts?.warnings ?? []) notes.add(warning);
     Object.assign(metrics, rollouts?.metrics, filter?.metrics);

@@ -16,7 +16,7 @@ import { TEXTS_AND_LOGPROBS } from './levels/instrument.js';
 import { isMeasurable, RunLevel, runLevelShape, START_WINDOW } from './levels/run-level.js';
 import { type StepLevels, stepLevels } from './levels/step-levels.js';
 import { textLevels, type Variety } from './levels/text-levels.js';
-import { promptDependenceFields } from './prompt-dependence.js';
+import { type DependenceStep, promptDependenceFields } from './prompt-dependence.js';
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, unionRange } from './prompt-triage.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
@@ -154,7 +154,7 @@ export class Judge {
     };
 
     if (success !== null && isMeasurable(success)) this.#success.add(step, success);
-    const regime = this.#readDependence(step, metrics, texts, findings, judged);
+    const { notes = [], ...regime } = this.#readDependence(step, metrics, texts, findings, judged);
     if (texts !== undefined) {
       say(['template_grows'], this.#templateGrows.look(step, texts));
       say(['repetition_loop'], this.#repetitionLoop.look(step, texts));
@@ -220,6 +220,7 @@ export class Judge {
       grounding: grounded,
       oscillation,
       verdicts: this.#verdicts.add(step, findings, judged),
+      ...(notes.length > 0 && { notes }),
     };
   }
 
@@ -230,7 +231,7 @@ export class Judge {
     texts: TextMetrics | undefined,
     findings: Finding[],
     judged: Set<VerdictKind>,
-  ): RegimeReading {
+  ): RegimeReading & Pick<DependenceStep, 'notes'> {
     const byScores = this.#scores.read(step, metrics, stepLevels, this.#success);
     const byTexts = this.#texts.read(step, texts, (of, least) => this.#textLevels(of, least), this.#success);
     const isScored = this.#isScored;
@@ -238,7 +239,8 @@ export class Judge {
     if (typeof found !== 'string') {
       for (const kind of found.judged) judged.add(kind);
       findings.push(...found.findings);
-      return isScored ? found.reading : { ...found.reading, instrument: 'texts' };
+      const { reading, notes } = found;
+      return { ...reading, ...(!isScored && { instrument: 'texts' }), ...(notes && { notes }) };
     }
     const unread = isScored || texts === undefined ? byScores : byTexts;
     return this.#spoken.regimes.unread(step, unread as string);

@@ -52,4 +52,6 @@ export interface Judgement {
   readonly oscillation: ActionOscillation | null;
   /** Every verdict that holds at this step, the gravest first. `raised === step` marks the new ones. */
   readonly verdicts: readonly Verdict[];
+  /** What must be known of what the run is compared with, said once; missing where nothing is. */
+  readonly notes?: readonly string[];
 }

@@ -54,6 +54,8 @@ export interface DependenceStep {
   readonly findings: readonly Finding[];
   /** Kinds that the step had evidence on. */
   readonly judged: readonly VerdictKind[];
+  /** What must be known of what steps are compared with from now on. */
+  readonly notes?: readonly string[];
 }
 
 export class PromptDependence {

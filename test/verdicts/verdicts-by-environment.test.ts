@@ -240,3 +240,100 @@ describe('a run of several environments', () => {
     expect(named.summary()).toEqual(plain.summary());
   });
 });
+
+describe('a run whose environments are all replaced', () => {
+  const before = ['env-0', 'env-1', 'env-2', 'env-3'];
+  const after = ['env-4', 'env-5', 'env-6', 'env-7'];
+  const NEW_AT = 12;
+
+  /** From step 12 on other environments, with texts or scores that depend on their prompts by `own`. */
+  async function replaced(
+    instrument: Instrument,
+    { prompts, steps, own }: { prompts: number; steps: number; own: (name: string, step: number) => number },
+  ): Promise<Evidence[]> {
+    const uniform = uniformNumbers(11);
+    const found: Evidence[] = [];
+    for (let step = 1; step <= steps; step++) {
+      const counts = mixed.even(step < NEW_AT ? before : after, prompts);
+      const of = (name: string) => own(name, step);
+      if (instrument === 'scores') {
+        const scores = mixed.mixedScores(counts, 8, of, uniform);
+        found.push({ step, metrics: await crossScoreMetrics(engine, scores, { permutations: 99 }) });
+      } else {
+        const texts = mixed.mixedTexts(counts, 8, of, uniform);
+        found.push({ step, texts: await textMetrics(engine, texts, { permutations: 99 }) });
+      }
+    }
+    return found;
+  }
+
+  it.each([
+    ['scores', 1.8],
+    ['texts', 0.3],
+  ] as const)('gets a new start, by %s, which a note says once', async (instrument, healthy) => {
+    const judge = new Judge();
+    const notes: string[] = [];
+    const regimes: (string | null)[] = [];
+    for (const evidence of await replaced(instrument, { prompts: 4, steps: 22, own: () => healthy })) {
+      const { step } = evidence;
+      const restored = Judge.from(JSON.parse(JSON.stringify(judge)));
+      const judgement = judge.add(evidence);
+      expect(restored.add(evidence)).toEqual(judgement);
+      expect(JSON.stringify(restored)).toBe(JSON.stringify(judge));
+      expect(alarmsOf(judgement.verdicts)).toEqual([]);
+      for (const note of judgement.notes ?? []) notes.push(`${step}: ${note}`);
+      regimes.push(judgement.regime.regime);
+    }
+    expect(notes).toEqual([
+      '16: too little is left of the environments that the run was compared with (env-0, env-1, env-2, env-3): from now on it ' +
+        'is compared with steps 12 to 16 (env-4, env-5, env-6, env-7), as if it had started there; each environment ' +
+        'keeps its own start',
+    ]);
+    expect(regimes.slice(5, 11)).not.toContain(null);
+    expect(regimes.slice(11, 16)).toEqual(new Array(5).fill(null));
+    expect(regimes.at(-1)).toBe('diverse');
+  });
+
+  it.each([
+    ['scores', 1.8, 0.03],
+    ['texts', 0.3, 0],
+  ] as const)('is compared with it as a whole, by %s', async (instrument, healthy, gone) => {
+    const own = (_: string, step: number) => (step < 22 ? healthy : gone);
+    const steps = await replaced(instrument, { prompts: 2, steps: 26, own });
+    const judge = new Judge();
+    expect(judged(steps.slice(0, 21), judge).first).toBeUndefined();
+    // The level of all comes down at once; each by itself needs two steps of two prompts.
+    const { first, last } = judged(steps.slice(21), judge);
+    expect(first).toBeLessThanOrEqual(24);
+    expect(namesIn(last)).toEqual(after);
+  });
+
+  it('keeps what was said of it until it stands against the new start', async () => {
+    const healthyAfter = (_: string, step: number) => (step < 10 || step >= NEW_AT ? 1.8 : 0.03);
+    const goneAfter = (_: string, step: number) => (step < 10 ? 1.8 : 0.03);
+    const heldAt = async (own: (name: string, step: number) => number): Promise<number[]> => {
+      const judge = new Judge();
+      const held: number[] = [];
+      for (const evidence of await replaced('scores', { prompts: 2, steps: 22, own })) {
+        const { verdicts } = judge.add(evidence);
+        if (verdicts.some(({ kind, severity }) => kind === 'template_collapse' && severity === 'critical'))
+          held.push(evidence.step);
+      }
+      return held;
+    };
+    expect(await heldAt(healthyAfter)).toEqual([11, 12, 13, 14, 15, 16]);
+    expect((await heldAt(goneAfter)).slice(-6)).toEqual([17, 18, 19, 20, 21, 22]);
+  });
+
+  it('is compared with its first start where environments of it stay or come back', async () => {
+    const names = [...before, ...after];
+    const counts = (step: number) => mixed.even(step < 8 ? before : step % 4 === 3 ? names : after, 4);
+    const run = { instrument: 'scores', names, rows: 6, seed: 2, steps: 24, counts } as const;
+    const judge = new Judge();
+    for (const evidence of await stepsOf(run)) {
+      const { notes, verdicts } = judge.add(evidence);
+      expect(notes).toBeUndefined();
+      expect(alarmsOf(verdicts)).toEqual([]);
+    }
+  });
+});

@@ -67,7 +67,7 @@ export function environmentFindings(step: number, { pooled, each, halved, total 
 
 const gravityOf = ({ severity }: Finding): number => GRAVITY.indexOf(severity);
 
-function listOf(names: readonly string[]): string {
+export function listOf(names: readonly string[]): string {
   const shown = names.slice(0, NAMES_SHOWN).map(printable);
   const more = names.length - shown.length;
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ');

@@ -22,9 +22,9 @@ import { type DependenceStep, PromptDependence, promptDependenceFields } from '.
 import type { Regimes } from '../regimes.js';
 import type { Finding, VerdictKind } from '../verdict.js';
 import { type EnvironmentStep, environmentStep, environmentStepShape } from './environment-step.js';
-import { environmentFindings } from './environment-verdicts.js';
+import { environmentFindings, listOf } from './environment-verdicts.js';
 import { joinedLevels } from './joined-steps.js';
-import { PooledLevel, pooledLevelShape } from './pooled-level.js';
+import { PooledLevel, type PooledStep, pooledLevelShape } from './pooled-level.js';
 
 /** So many environments are judged by themselves: those that come first in a run. */
 const MOST_JUDGED = 64;
@@ -46,7 +46,13 @@ const saidShape = list(findingShape);
 
 export const mixedDependenceShape = fields({
   steps: count,
-  pooled: fields({ ...promptDependenceFields, level: pooledLevelShape, said: saidShape }),
+  pooled: fields({
+    ...promptDependenceFields,
+    level: pooledLevelShape,
+    said: saidShape,
+    /** What was said of the run when it got a new start, until it is told where it stands. */
+    held: saidShape,
+  }),
   each: list(
     fields({
       name: text,
@@ -61,7 +67,7 @@ export const mixedDependenceShape = fields({
 export type MixedDependenceJson = Shaped<typeof mixedDependenceShape>;
 
 interface Judged {
-  readonly dependence: PromptDependence;
+  dependence: PromptDependence;
   said: readonly Finding[];
 }
 
@@ -71,7 +77,7 @@ interface JudgedEnvironment extends Judged {
 }
 
 /** What was said, without the clause for a step that is over. */
-function asOfBefore({ said }: Judged) {
+function asOfBefore(said: readonly Finding[]) {
   return said.map(({ kind, severity, since, of = since, evidence, advice, sentence }) => {
     return { kind, severity, since, of, evidence: { ...evidence }, advice, sentence };
   });
@@ -87,12 +93,14 @@ export class MixedDependence {
   #steps: number;
   readonly #level: PooledLevel;
   readonly #pooled: Judged;
+  #held: readonly Finding[];
   readonly #each: Map<string, JudgedEnvironment>;
 
   constructor(saved?: MixedDependenceJson) {
     this.#steps = saved?.steps ?? 0;
     this.#level = new PooledLevel(saved?.pooled.level);
     this.#pooled = { dependence: new PromptDependence(saved?.pooled), said: saved?.pooled.said ?? [] };
+    this.#held = saved?.pooled.held ?? [];
     this.#each = new Map(
       (saved?.each ?? []).map(({ name, said, few, ...dependence }) => [
         name,
@@ -104,9 +112,14 @@ export class MixedDependence {
   toJSON(): MixedDependenceJson {
     return {
       steps: this.#steps,
-      pooled: { ...this.#pooled.dependence.toJSON(), level: this.#level.toJSON(), said: asOfBefore(this.#pooled) },
+      pooled: {
+        ...this.#pooled.dependence.toJSON(),
+        level: this.#level.toJSON(),
+        said: asOfBefore(this.#pooled.said),
+        held: asOfBefore(this.#held),
+      },
       each: [...this.#each].map(([name, one]) => {
-        return { name, ...one.dependence.toJSON(), said: asOfBefore(one), few: structuredClone([...one.few]) };
+        return { name, ...one.dependence.toJSON(), said: asOfBefore(one.said), few: structuredClone([...one.few]) };
       }),
     };
   }
@@ -140,7 +153,7 @@ export class MixedDependence {
     const [first] = known;
     if (first === undefined) return undefined;
     this.#steps++;
-    for (const one of [this.#pooled, ...this.#each.values()]) one.said = asOfBefore(one);
+    for (const one of [this.#pooled, ...this.#each.values()]) one.said = asOfBefore(one.said);
     const { instrument } = first.levels;
     const judged = new Set<VerdictKind>();
     const present = known.flatMap(({ name, levels }) => this.#present(name, levels));
@@ -157,14 +170,14 @@ export class MixedDependence {
     }
 
     const figures = new Map(known.map(({ name, levels }) => [name, environmentStep(levels)]));
-    const reading = this.#readPooled(step, figures, instrument, take);
+    const { reading, notes } = this.#readPooled(step, figures, instrument, take);
     const findings = environmentFindings(step, {
       pooled: this.#pooled.said,
       each: new Map([...this.#each].map(([name, { said }]) => [name, said])),
       halved: this.#level.halved(NAMED_FROM),
       total: environments.length,
     });
-    return { reading, findings, judged: [...judged] };
+    return { reading, findings, judged: [...judged], notes };
   }
 
   /** An environment that is judged by itself, as it is from its first step on; of more than MOST_JUDGED none. */
@@ -181,16 +194,35 @@ export class MixedDependence {
     figures: ReadonlyMap<string, EnvironmentStep>,
     instrument: Instrument,
     take: (one: Judged, step: number, levels: StepLevels) => DependenceStep,
-  ): RegimeReading {
-    const { regimes } = this.#pooled.dependence;
-    const steps = this.#level.add(step, figures, instrument);
+  ): { reading: RegimeReading; notes: readonly string[] } {
+    const before = this.#level.names;
+    const { steps, isNewStart } = this.#level.add(step, figures, instrument);
+    const pooled = this.#pooled;
+    if (isNewStart) {
+      this.#held = pooled.said;
+      pooled.dependence = new PromptDependence();
+    }
     let reading: RegimeReading | undefined;
     for (const { step: at, levels } of steps) {
-      reading = typeof levels === 'string' ? regimes.unread(at, levels) : take(this.#pooled, at, levels).reading;
+      const isRead = typeof levels !== 'string';
+      reading = isRead ? take(pooled, at, levels).reading : pooled.dependence.regimes.unread(at, levels);
+      // A new start says nothing against what was said before; where the run stands against it does.
+      if (isRead && reading.regime !== null) this.#held = [];
+      const again = new Set(pooled.said.map(({ kind }) => kind));
+      if (isRead) pooled.said = [...pooled.said, ...asOfBefore(this.#held).filter(({ kind }) => !again.has(kind))];
     }
+    const notes = isNewStart ? [newStartNote(before, this.#level.names, steps)] : [];
     const sentence = `Undecided: step ${step} is one of the first ${START_STEPS} computed steps, which later ones are compared with.`;
-    return reading ?? { regime: null, since: step, mi: null, entropy: null, sentence };
+    return { reading: reading ?? { regime: null, since: step, mi: null, entropy: null, sentence }, notes };
   }
+}
+
+function newStartNote(before: readonly string[], now: readonly string[], steps: readonly PooledStep[]): string {
+  const [first, last] = [steps[0]?.step, steps.at(-1)?.step];
+  return (
+    `too little is left of the environments that the run was compared with (${listOf(before)}): from now on it is compared ` +
+    `with steps ${first} to ${last} (${listOf(now)}), as if it had started there; each environment keeps its own start`
+  );
 }
 
 /**

@@ -40,7 +40,7 @@ const referenceShape = list(
 type Reference = Shaped<typeof referenceShape>;
 
 export const pooledLevelShape = fields({
-  /** The first steps, until there are enough of them. */
+  /** The first steps, until there are enough of them; later, steps in succession that cannot be compared with these. */
   waiting: list(
     fields({ step: count, environments: list(fields({ name: text, figures: environmentStepShape })) }),
     START_STEPS,
@@ -55,6 +55,13 @@ export type PooledLevelJson = Shaped<typeof pooledLevelShape>;
 export interface PooledStep {
   readonly step: number;
   readonly levels: StepLevels | string;
+}
+
+/** What can be judged with a step. */
+export interface PooledSteps {
+  readonly steps: readonly PooledStep[];
+  /** Of a run that has a start already: these are a new one, as too little of the old one is left. */
+  readonly isNewStart: boolean;
 }
 
 export class PooledLevel {
@@ -73,24 +80,39 @@ export class PooledLevel {
     return structuredClone({ waiting: this.#waiting, reference: this.#reference, recent });
   }
 
+  /** The environments of the start. */
+  get names(): string[] {
+    return (this.#reference ?? []).map(({ name }) => name);
+  }
+
   /**
    * Takes in a step.
-   * @returns the steps that can be judged with it: none of the first ones before they are complete, then all of them
+   * @returns none of the first steps can be judged before they are complete, then all of them. So it is when a curriculum
+   *   has replaced them: as many steps in succession that make too little of the start are a new one
    */
-  add(step: number, environments: ReadonlyMap<string, EnvironmentStep>, instrument: Instrument): PooledStep[] {
-    if (this.#reference !== null) {
+  add(step: number, environments: ReadonlyMap<string, EnvironmentStep>, instrument: Instrument): PooledSteps {
+    const hasStart = this.#reference !== null;
+    const now: PooledStep[] = [];
+    if (hasStart) {
       this.#note(environments);
-      return [{ step, levels: this.#levels(environments, instrument) }];
+      const levels = this.#levels(environments, instrument);
+      now.push({ step, levels });
+      if (typeof levels !== 'string') {
+        this.#waiting = [];
+        return { steps: now, isNewStart: false };
+      }
     }
     this.#waiting.push({ step, environments: [...environments].map(([name, figures]) => ({ name, figures })) });
-    if (this.#waiting.length < START_STEPS) return [];
+    if (this.#waiting.length < START_STEPS) return { steps: now, isNewStart: false };
     const waiting = this.#waiting;
     this.#waiting = [];
     this.#reference = referenceOf(waiting, instrument);
-    return waiting.map(({ step, environments }) => {
+    this.#recent.clear();
+    const steps = waiting.map(({ step, environments }) => {
       const named = new Map(environments.map(({ name, figures }) => [name, figures]));
       return { step, levels: this.#levels(named, instrument) };
     });
+    return { steps, isNewStart: hasStart };
   }
 
   /** Takes note of the share of its start that each environment of a step has. */

@@ -1,0 +1,110 @@
+// Runs whose batches mix environments through a Monitor: which of them its verdicts name, and its notes.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type CrossScores,
+  type Engine,
+  openEngine,
+  type StepReport,
+  type Tensor,
+  type TextStep,
+} from '../../src/index.js';
+import { Monitor } from '../../src/monitor/index.js';
+import { uniformNumbers } from '../support/random-numbers.js';
+
+type Counts = Readonly<Record<string, number>>;
+type Own = (name: string) => number;
+interface Named {
+  readonly environments: readonly string[];
+}
+interface MixedRuns {
+  mixedScores(counts: Counts, rows: number, own: Own, uniform: () => number): CrossScores & Named;
+  mixedTexts(counts: Counts, rows: number, own: Own, uniform: () => number): TextStep & Named;
+  namesOf(environments: number): string[];
+  even(names: readonly string[], prompts: number): Counts;
+}
+
+let engine: Engine;
+let mixed: MixedRuns;
+beforeAll(async () => {
+  engine = await openEngine({ threads: 1 });
+  mixed = (await import(new URL('../../bench/mixed-runs.mjs', import.meta.url).href)) as MixedRuns;
+});
+afterAll(() => engine.dispose());
+
+type Told = 'scores' | 'texts';
+const WORDS = { scores: { own: 1.8, gone: 0.03 }, texts: { own: 0.3, gone: 0 } };
+
+/** Eight environments, or those that a step has, of which some collapse at step 10. */
+async function watched(
+  told: Told,
+  steps: number,
+  collapsing: readonly string[],
+  namesAt: (step: number) => readonly string[] = () => mixed.namesOf(8),
+): Promise<StepReport[]> {
+  const monitor = new Monitor({ engine, permutations: 99 });
+  const uniform = uniformNumbers(21);
+  const reports: StepReport[] = [];
+  const { own, gone } = WORDS[told];
+  for (let step = 1; step <= steps; step++) {
+    const of = (name: string) => (step >= 10 && collapsing.includes(name) ? gone : own);
+    const counts = mixed.even(namesAt(step), 4);
+    if (told === 'scores') {
+      const { sums, groups, lengths, environments } = mixed.mixedScores(counts, 6, of, uniform);
+      const open = monitor.step(step, { groups, lengths, environments, due: true });
+      await open.scoreAll({ sums: sums as Tensor });
+      reports.push(await open.finish());
+      continue;
+    }
+    const { environments, groups: ofRows, tokens, promptTokens } = mixed.mixedTexts(counts, 6, of, uniform);
+    const groups = ofRows as number[];
+    const lengths = (tokens as number[][]).map(({ length }) => length);
+    const open = monitor.step(step, { groups, lengths, environments, due: false });
+    await open.rollouts({ tokens, promptTokens });
+    reports.push(await open.finish());
+  }
+  return reports;
+}
+
+const alarmsOf = ({ judgement }: StepReport) =>
+  (judgement?.verdicts ?? []).filter(({ severity }) => severity !== 'info');
+const namesIn = (report: StepReport | undefined) =>
+  [
+    ...new Set(
+      alarmsOf(report as StepReport).flatMap(({ environment, environments = [] }) => environment ?? environments),
+    ),
+  ].sort();
+
+describe.each([
+  ['scores', 15],
+  ['texts', 18],
+] as const)('a monitor of a run of eight environments, by %s', (told, latest) => {
+  it('names all of them where each collapses to a template of its own', async () => {
+    const names = mixed.namesOf(8);
+    const reports = await watched(told, latest, names);
+    expect(reports.slice(0, 9).flatMap(alarmsOf)).toEqual([]);
+    expect(namesIn(reports.at(-1))).toEqual(names);
+    const collapse = alarmsOf(reports.at(-1) as StepReport).find(({ kind }) => kind === 'template_collapse');
+    expect(collapse?.severity).toBe('critical');
+    expect(collapse?.sentence).toMatch(/^Template collapse in 8 of 8 environments \(env-0, env-1, /);
+  });
+
+  it('names the three that collapse', async () => {
+    const collapsing = ['env-1', 'env-4', 'env-6'];
+    const reports = await watched(told, 18, collapsing);
+    expect(reports.slice(0, 9).flatMap(alarmsOf)).toEqual([]);
+    expect(reports.slice(0, latest).some((report) => alarmsOf(report).length > 0)).toBe(true);
+    expect(namesIn(reports.at(-1))).toEqual(collapsing);
+  });
+
+  it('says in a note that the run has a new start where all are replaced', async () => {
+    const names = mixed.namesOf(8);
+    const reports = await watched(told, 14, [], (step) => (step < 8 ? names.slice(0, 4) : names.slice(4)));
+    const said = reports.flatMap(({ step, notes }) =>
+      notes.filter((note) => note.includes('compared with')).map((note) => `${step}: ${note}`),
+    );
+    expect(said).toEqual([
+      expect.stringMatching(/^12: too little is left .*with steps 8 to 12 \(env-4, env-5, env-6, env-7\)/),
+    ]);
+    expect(reports.flatMap(alarmsOf)).toEqual([]);
+  });
+});
