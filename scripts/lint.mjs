@@ -1,6 +1,7 @@
 // Style and lint of TypeScript, JavaScript and JSON (Biome), and of C++ (clang-format, where there is one).
 import { readFileSync } from 'node:fs';
 import { globSync } from 'tinyglobby';
+import { commentPathProblems } from './comment-paths.mjs';
 import { houseProblems } from './house.mjs';
 import { signatureProblems } from './signatures.mjs';
 import { check, root, run, skip, tool, versionOf } from './stage.mjs';
@@ -8,7 +9,7 @@ import { subjectProblems } from './subjects.mjs';
 
 await run(tool('biome'), ['check', '--error-on-warnings', '.']);
 
-const problems = houseProblems();
+const problems = [...houseProblems(), ...commentPathProblems()];
 check(problems.length === 0, problems.join('\n'));
 
 const signatures = signatureProblems();

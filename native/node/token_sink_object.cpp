@@ -116,7 +116,7 @@ Napi::Value TokenSinkObject::firstGiven(const Napi::CallbackInfo& info) {
   return info.Env().Null();
 }
 
-// missing(prompt: number, rows: Int32Array | undefined): MissingTokens (src/engine/tokens/missing-tokens.ts) | null
+// missing(prompt: number, rows: Int32Array | undefined): MissingTokens (src/engine/native.ts) | null
 Napi::Value TokenSinkObject::missing(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   Arguments arguments(info);

@@ -275,7 +275,7 @@ export interface NativeResults {
   gatherScores: { data: Float64Array; rows: number; columns: number };
   takeTokens: undefined;
   takeSums: undefined;
-  /** See packed-results.ts. */
+  /** See step-moments.ts and infer-step.ts. */
   stepMoments: Float64Array;
   inferStep: Float64Array;
   /** See prompt-matrices.ts. */

@@ -175,7 +175,7 @@ export class MonitorStep {
 
   /**
    * Takes what the rows say, and measures how much the texts depend on their prompts, without any score
-   * (docs/text-figures.md). At any step, due or not; with scores the report has both. Resolves when they are measured;
+   * (docs/reference/text-figures.md). At any step, due or not; with scores the report has both. Resolves when they are measured;
    * until then they must not change.
    * @param rows one entry a row of the labels' `groups`
    * @returns the figures, which the report has, too

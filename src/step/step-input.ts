@@ -1,5 +1,5 @@
 // What one step brings to be measured, in one form, whether a trainer hands it in or a file or a log holds it. Three makers
-// give it: monitor/input-of-outcomes.ts, analysis/measuring/step-file-input.ts and rollout-input.ts.
+// give it: monitor/finish-step.ts, analysis/measuring/step-measurement.ts and rollout-measurement.ts.
 import type { Integers } from '../engine/tensor/tensor.js';
 import type { RewardValues } from '../filter/index.js';
 import type { CheckedScores } from '../metrics/metric-arguments.js';

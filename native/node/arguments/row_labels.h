@@ -1,4 +1,4 @@
-// The arguments own, lengths and signatures of three operations (src/engine/operations/operations.ts, RowLabels).
+// The arguments own, lengths and signatures of three operations (src/engine/operations/row-stats.ts, RowLabels).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A RowStats that comes back from JavaScript as an argument (src/engine/operations/operations.ts, RowStats).
+// A RowStats that comes back from JavaScript as an argument (src/engine/operations/row-stats.ts, RowStats).
 #pragma once
 
 #include <cstdint>

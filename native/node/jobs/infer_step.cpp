@@ -22,7 +22,7 @@ class InferStepJob : public Job {
   }
 
   Napi::Value result(Napi::Env env) override {
-    // In the order of src/engine/operations/packed-results.ts.
+    // In the order of src/engine/operations/infer-step.ts.
     std::vector<double> numbers;
     for (const FigureInference& figure : inference.figures) {
       numbers.insert(numbers.end(),

@@ -12,7 +12,7 @@
 namespace collapsar {
 namespace {
 
-// Bits of `fields`, in the order of src/engine/operations/logit-options.ts.
+// Bits of `fields`, in the order of src/engine/operations/logit-fields.ts.
 enum LogitField { kLogSumExp, kEntropy, kTargetLogprob, kArgmax, kRankAbove, kRankEqual, kFields };
 constexpr const char* kFieldNames[kFields] = {"logsumexp", "entropy",   "targetLogprob",
                                               "argmax",    "rankAbove", "rankEqual"};

@@ -18,7 +18,7 @@ class StepMomentsJob : public Job {
   }
 
   Napi::Value result(Napi::Env env) override {
-    // In the order of src/engine/operations/packed-results.ts.
+    // In the order of src/engine/operations/step-moments.ts.
     std::vector<double> numbers{static_cast<double>(moments.rows)};
     for (const Moments& each :
          {moments.matchedToken, moments.marginalToken, moments.matchedSeq, moments.marginalSeq, moments.excessSeq,

@@ -1,5 +1,5 @@
 // The memory that row statistics are computed into, and the JavaScript object made of it
-// (src/engine/operations/operations.ts, RowStats).
+// (src/engine/operations/row-stats.ts, RowStats).
 #pragma once
 
 #include <cstddef>

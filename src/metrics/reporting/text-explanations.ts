@@ -1,4 +1,4 @@
-// What each text figure is, in short; docs/text-figures.md has all of it.
+// What each text figure is, in short; docs/reference/text-figures.md has all of it.
 import type { MetricExplanation } from './explanations.js';
 
 /** Under `text/`. */
