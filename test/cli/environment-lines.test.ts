@@ -11,7 +11,7 @@ function report(mi: Readonly<Record<string, number | null>>, alarmed: readonly s
     ...(value !== null && { figures: { values: { mi_seq_estimate: value } } }),
   }));
   const verdicts = alarmed.length === 0 ? [] : [{ severity: 'critical', environments: alarmed }];
-  return { metrics: [{ environments }], judgement: { verdicts } } as unknown as StepReport;
+  return { stepMetrics: { environments }, judgement: { verdicts } } as unknown as StepReport;
 }
 
 describe('the lines of a run’s environments', () => {
