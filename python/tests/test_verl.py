@@ -270,6 +270,36 @@ class TestSync:
         assert self.step(package)[1] == {"adv": 1.0}
         assert "stops watching" in caplog.text
 
+    def test_takes_the_outputs_of_a_session_as_one_row(self, package):
+        from collapsar.verl.v1 import sessions_of
+
+        # As verl names them, in the order in which balancing leaves them.
+        keys = ["a_b_0_1", "a_b_1_0", "a_b_0_0", "pad", "c_0_10", "c_0_9", "plain"]
+        assert sessions_of(keys, [0, 1, 2, 4, 5, 6]) == [[2, 0], [1], [5, 4], [6]]
+
+        package.install()
+        module = importlib.import_module("verl.trainer.ppo.v1.trainer_sync")
+        queue = sys.modules["verl.trainer.ppo.v1.trainer_base"].tq = Queue()
+        rows, keys = [], []
+        for row in range(ROWS):
+            for output in (1, 0):
+                said = torch.tensor(response_of(row) if output == 0 else [7, END])
+                rewards = torch.zeros(len(said))
+                rewards[-1] = reward_of(row) if output == 1 else 0.0
+                row_of = {"uid": f"uid{row // EACH}", "prompts": torch.tensor(prompt_of(row // EACH) + [9] * output)}
+                row_of |= {"responses": said, "rm_scores": rewards, "advantages": torch.ones(len(said))}
+                row_of |= {name: torch.ones_like(said) for name in ("response_mask", "loss_mask")}
+                rows.append(row_of)
+                keys.append(f"uid{row // EACH}_{row}_{output}")
+        queue.kv_batch_put(keys, "train", rows)
+        trainer, metrics = module.PPOTrainerSync(), {}
+        trainer.config, trainer.tokenizer = config_of(), tokenizer(WORDS)
+        trainer._compute_advantage(KVBatchMeta(keys=keys, partition_id="train", tags=[{}] * len(keys)), metrics)
+        trainer._collapsar.close()
+        # Rewards of first outputs are no rewards: groups that vary are two of four, and both outputs go with them.
+        assert metrics["collapsar/kept_share"] == 0.5 and metrics["collapsar/text_mi"] > 0.5
+        assert [bool(queue.rows["train"][key]["response_mask"].any()) for key in keys] == [True] * 16 + [False] * 16
+
     def test_can_be_switched_off(self, package, monkeypatch):
         monkeypatch.setenv("COLLAPSAR_VERL", "off")
         before = list(sys.meta_path)

@@ -58,7 +58,7 @@ class Report:
 
     @property
     def verdicts(self) -> list[dict[str, Json]]:
-        """Verdicts that hold, the gravest first; those with ``said == step`` are new, graver, or of other environments."""
+        """Verdicts that hold, gravest first; with ``said == step`` they are new, graver, or of other environments."""
         judgement = self.raw.get("judgement")
         return list(judgement["verdicts"]) if judgement else []
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..spans import Reasoning
 from ..watching import Observation, Rollouts, numbered
@@ -26,7 +27,13 @@ class Batch:
     starts: Sequence[int]
 
 
-def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer: Any, reasoning: Reasoning) -> Batch:
+def batch_of(
+    fields: Mapping[str, Sequence[Any]],
+    rows: Sequence[int],
+    tokenizer: Any,
+    reasoning: Reasoning,
+    rewarded: Sequence[int] | None = None,
+) -> Batch:
     """Some rows of columns without padding.
 
     Args:
@@ -35,6 +42,7 @@ def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer
         rows: those that are no padding.
         tokenizer: of the trainer; None: the whole response is the reasoning.
         reasoning: finds it.
+        rewarded: [R] the row that has the reward of each, where it is another: the last output of a session.
     """
     masks = [list(_flat(fields["response_mask"][row])) for row in rows]
     responses = [list(_flat(fields["responses"][row])) for row in rows]
@@ -49,7 +57,9 @@ def batch_of(fields: Mapping[str, Sequence[Any]], rows: Sequence[int], tokenizer
         ]
     rollouts = Rollouts(
         groups=groups,
-        rewards=[float(np.sum(fields["rm_scores"][row])) for row in rows] if "rm_scores" in fields else None,
+        rewards=[float(np.sum(fields["rm_scores"][row])) for row in rewarded or rows]
+        if "rm_scores" in fields
+        else None,
         lengths=[span.length for span in spans],
         tokens=[response[span.start : span.end] for response, span in zip(responses, spans, strict=True)],
         prompt_tokens=None if prompts is None else prompts_of(groups, prompts),
@@ -98,10 +108,9 @@ def _flat(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-def advantage_scale(trainer: Any, observation: Observation) -> float:
+def advantage_scale(trainer: Any, observation: Observation, keep: npt.NDArray[np.bool_]) -> float:
     """Factor for the advantages of kept rows: the loss scale, and 1 / their share where the loss is a mean of rows."""
-    keep = observation.keep
     scale = observation.loss_scale
-    if keep is not None and keep.any() and trainer.config.actor_rollout_ref.actor.loss_agg_mode in MEANS_OVER_ROWS:
+    if keep.any() and trainer.config.actor_rollout_ref.actor.loss_agg_mode in MEANS_OVER_ROWS:
         scale /= float(keep.mean())
     return scale

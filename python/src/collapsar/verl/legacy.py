@@ -212,4 +212,4 @@ def _filter(trainer: Any, batch: Any, observation: Observation) -> None:
         batch.batch["advantages"] = torch.zeros_like(advantages)
         return
     batch.batch["response_mask"] = mask * kept.to(mask.dtype)
-    batch.batch["advantages"] = advantages * advantage_scale(trainer, observation)
+    batch.batch["advantages"] = advantages * advantage_scale(trainer, observation, np.asarray(observation.keep))

@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..watching import Observation
 from .batch import advantage_scale, batch_of, rows_of
 from .options import watching_of
@@ -41,11 +43,12 @@ def _observe(trainer: Any, meta: Any) -> Observation:
         queue = sys.modules["verl.trainer.ppo.v1.trainer_base"].tq
         data = queue.kv_batch_get(keys=meta.keys, partition_id=meta.partition_id, select_fields=list(FIELDS))
         tags = getattr(meta, "tags", None) or [{}] * len(meta.keys)
-        real = [at for at, tag in enumerate(tags) if not tag.get("is_padding")]
+        sessions = sessions_of(meta.keys, [at for at, tag in enumerate(tags) if not tag.get("is_padding")])
         fields = {name: rows_of(data[name]) for name in FIELDS if name in data.keys()}  # noqa: SIM118
         tokenizer = getattr(trainer, "tokenizer", None)
         watching.note_reasoning(tokenizer)
-        batch = batch_of(fields, real, tokenizer, watching.reasoning)
+        firsts, lasts = ([outputs[at] for outputs in sessions] for at in (0, -1))
+        batch = batch_of(fields, firsts, tokenizer, watching.reasoning, lasts)
         score = None
         if watching.verl.scores:
             score = scorer(batch, _Actor(trainer, queue, meta).log_probs, watching.verl.max_tokens)
@@ -55,7 +58,7 @@ def _observe(trainer: Any, meta: Any) -> Observation:
         return Observation(watching.generation)
     observation = watching.observe(batch.rollouts, score)
     try:
-        _filter(trainer, queue, meta, real, observation)
+        _filter(trainer, queue, meta, sessions, observation)
     except Exception as error:
         watching.fail(error)
     return observation
@@ -131,7 +134,20 @@ def _table(rows: list[dict[str, Any]]) -> Any:
     return importlib.import_module("verl.utils.tensordict_utils").list_of_dict_to_tensordict(rows)
 
 
-def _filter(trainer: Any, queue: Any, meta: Any, real: Sequence[int], observation: Observation) -> None:
+def sessions_of(keys: Sequence[str], rows: Sequence[int]) -> list[list[int]]:
+    """Rows by session, in the order of their outputs. A key is uid_session_output; another is a session by itself.
+
+    verl gives an episode of several outputs the reward of its last one, and to all the advantage that follows from it.
+    """
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row in rows:
+        session, _, output = keys[row].rpartition("_")
+        is_output = output.isdecimal() and session.count("_") > 0
+        found.setdefault(session if is_output else f"row {row}", []).append((int(output) if is_output else 0, row))
+    return [[row for _, row in sorted(outputs)] for outputs in found.values()]
+
+
+def _filter(trainer: Any, queue: Any, meta: Any, sessions: Sequence[list[int]], observation: Observation) -> None:
     """Takes dropped rows out of policy loss, KL, entropy bonus and token counts by their masks.
 
     Losses that are means over rows divide by a number that verl has fixed: there advantages are divided by the kept
@@ -139,15 +155,15 @@ def _filter(trainer: Any, queue: Any, meta: Any, real: Sequence[int], observatio
     """
     import torch
 
-    keep = observation.keep
-    if keep is None:
+    if observation.keep is None:
         return
-    scale = advantage_scale(trainer, observation)
-    changed = [at for at, kept in zip(real, keep, strict=True) if not kept or scale != 1.0]
+    kept_of = {row: kept for outputs, kept in zip(sessions, observation.keep.tolist(), strict=True) for row in outputs}
+    keep = np.array(list(kept_of.values()))
+    scale = advantage_scale(trainer, observation, keep)
+    changed = [at for at, kept in kept_of.items() if not kept or scale != 1.0]
     if not changed:
         return
     keys = [meta.keys[at] for at in changed]
-    kept_of = dict(zip(real, keep.tolist(), strict=True))
     wanted = ["response_mask", "loss_mask", "advantages"]
     data = queue.kv_batch_get(keys=keys, partition_id=meta.partition_id, select_fields=wanted)
     rows = []
