@@ -38,7 +38,7 @@ export class ClusterChecks {
 
   submit(name, ...args) {
     const places = [`--work=${join(this.work, name, 'work')}`, `--out=${join(this.work, name, 'out')}`];
-    return this.collapsar('submit', ...this.options, ...places, '--marker-wait=0', '--retries=3', ...args);
+    return this.collapsar('submit', ...this.options, ...places, '--shard-wait=0', '--retries=3', ...args);
   }
 
   #first(analysis, name, ...args) {
@@ -55,8 +55,9 @@ export class ClusterChecks {
     return join(this.work, name, 'work', ...below);
   }
 
+  /** Of an analysis whose shards take some seconds. */
   isComplete(name, shard) {
-    return existsSync(this.directory(name, 'completions', String(shard).padStart(5, '0')));
+    return existsSync(this.directory(name, 'journals', `${shard}-of-${LONG.shards}`));
   }
 
   async #reference({ name, permutations, paths }) {
@@ -97,9 +98,7 @@ export class ClusterChecks {
     const broken = join(this.work, 'broken');
     const program = join(this.work, 'collapsar.sh');
     const command = `#!/bin/sh
-index=$((\${SLURM_ARRAY_TASK_ID:-0} + \${COLLAPSAR_INDEX_OFFSET:-0}))
-if [ "$1 $6" = 'map --index' ]; then index=$7; fi
-if [ "$1" = map ] && [ "$index" -eq 2 ] && [ -e ${words(broken)} ]; then kill -9 $$; fi
+if [ "$1 $2 $3" = 'analyze --shard 2/6' ] && [ -e ${words(broken)} ]; then kill -9 $$; fi
 exec ${words(process.execPath)} ${words(main)} "$@"
 `;
     writeFileSync(program, command);
@@ -109,26 +108,26 @@ exec ${words(process.execPath)} ${words(main)} "$@"
     const failed = await this.#first(BRIEF, 'partial', by, '--wait');
     check(failed.status === 1, `a shard failed, but submit --wait ended with ${failed.status}:\n${failed.output}`);
     check(failed.output.includes('1 of 6 shards are not complete: 2\n'), `the shard is not named:\n${failed.output}`);
-    const states = readdirSync(this.directory('partial', 'completions'));
-    check(states.length === 5, `${states.length} shards are complete, 5 should be`);
+    const complete = readdirSync(this.directory('partial', 'journals')).filter((name) => !name.startsWith('.'));
+    check(complete.length === 5, `${complete.length} shards are complete, 5 should be`);
     const before = this.#times('partial');
     rmSync(broken);
     const again = await this.submit('partial', by, '--wait');
     check(again.status === 0, `the second submission ended with ${again.status}:\n${again.output}`);
     check(again.output.includes('5 complete, 0 under way, 1 submitted'), `not one shard alone:\n${again.output}`);
-    const after = this.#times('partial').filter(([name]) => name !== '00002.state');
+    const after = this.#times('partial').filter(([name]) => name !== '2-of-6');
     check(String(after) === String(before), 'shards that were complete were written again');
     await this.#checkResults(BRIEF, 'partial');
     this.say('one shard failed, and was submitted again alone: the bytes of analyze');
   }
 
   #times(name) {
-    const folder = this.directory(name, 'shards');
+    const folder = this.directory(name, 'journals');
     const files = readdirSync(folder).sort();
     return files.map((file) => [file, statSync(join(folder, file)).mtimeMs]);
   }
 
-  /** @param loseNode ends a node while a shard is being mapped on it, and gives the shard */
+  /** @param loseNode ends a node while a shard is being measured on it, and gives the shard */
   async lostNode(loseNode) {
     const name = 'lost';
     const { status, output } = await this.submitLong(name);
@@ -140,7 +139,7 @@ exec ${words(process.execPath)} ${words(main)} "$@"
     check(end.output.includes('nothing to submit'), `the first submission is not followed:\n${end.output}`);
     check(end.status === 0, `after a node was lost, submit --wait ended with ${end.status}:\n${end.output}`);
     await this.checkLong(name);
-    this.say('its shard was mapped on another node: the bytes of analyze');
+    this.say('its shard was measured on another node: the bytes of analyze');
   }
 
   /** Throughput of two workers against one, a thread each. */
@@ -151,14 +150,14 @@ exec ${words(process.execPath)} ${words(main)} "$@"
       const submitted = await this.#first(LONGER, name, `--throttle=${workers}`, '--threads=1', '--cpus=1', '--wait');
       check(submitted.status === 0, `${name} ended with ${submitted.status}:\n${submitted.output}`);
       await this.#checkResults(LONGER, name);
-      // From the first task's start, which its script notes, to the last marker: not how long the queue thinks.
+      // From the first task's start, which its script notes, to the last journal: not how long the queue thinks.
       const folder = this.directory(name, 'submissions', '001', 'logs');
       const times = readdirSync(folder)
-        .filter((file) => file.startsWith('map-'))
+        .filter((file) => file.startsWith('shard-'))
         .map((file) => statSync(join(folder, file)).birthtimeMs);
       const ends = Array.from(
         { length: LONGER.shards },
-        (_, i) => statSync(this.directory(name, 'completions', String(i).padStart(5, '0'))).mtimeMs,
+        (_, i) => statSync(this.directory(name, 'journals', `${i}-of-${LONGER.shards}`)).mtimeMs,
       );
       seconds.push((Math.max(...ends) - Math.min(...times)) / 1000);
       this.say(`${workers} worker${workers === 1 ? '' : 's'}: ${seconds.at(-1).toFixed(1)} s`);

@@ -116,7 +116,7 @@ function journaled(directory) {
   const path = join(directory, JOURNAL);
   if (!existsSync(path)) return [];
   const lines = readFileSync(path, 'utf8').split('\n').slice(1, -1);
-  return lines.map((line) => JSON.parse(line.split('\t')[1]).file);
+  return lines.map((line) => JSON.parse(line.split('\t')[1]).step);
 }
 
 /** A file failed, so that the journal stays: with each step that could be measured, once. */

@@ -102,7 +102,7 @@ await until(
 const checks = new ClusterChecks(work, ['--engine=ray', `--ray-address=${address}`, `--python=${python}`], env);
 checks.say('Ray runs with two nodes');
 
-/** The map that runs on a node, as its shard. */
+/** The shard that is measured on a node. */
 function shardOn(name) {
   for (const pid of processesOf(name)) {
     let words = [];
@@ -111,8 +111,8 @@ function shardOn(name) {
     } catch {
       continue; // it has ended
     }
-    const at = words.indexOf('--index');
-    if (words.includes('map') && at > 0) return Number(words[at + 1]);
+    const at = words.indexOf('--shard');
+    if (at > 0) return Number.parseInt(words[at + 1], 10);
   }
   return undefined;
 }

@@ -160,9 +160,9 @@ async function end() {
   kill(processesWith(`SLURM_CONF=${conf}`));
 }
 
-/** A task that runs on this node, and the shard that it maps. */
+/** A task that runs on this node, and the shard that it measures. */
 function shardOn(node) {
-  const running = ['-h', '-r', '-t', 'R', '-w', node, '-n', 'collapsar-map', '-o', '%A'];
+  const running = ['-h', '-r', '-t', 'R', '-w', node, '-n', 'collapsar-shard', '-o', '%A'];
   const job = slurm('squeue', ...running).stdout.split('\n')[0];
   // The task, and what Slurm has above it.
   if (job === '' || stepsOf(node).length < 2) return undefined;

@@ -32,16 +32,13 @@ export async function runWheelCommands(command, cwd, env) {
 
   const quick = ['--permutations', '19', '--threads', '1'];
   const columns = ['--columns', 'step=step,group=group,prompt=prompt,output=response,reward=reward'];
-  const shards = ['--manifest', 'manifest.json'];
   const cluster = ['--engine', 'kubernetes', '--image', 'example/collapsar:1', '--claim', `data:${cwd}`];
   // What each is given; what it must say, on stdout or stderr; its exit status where that is not 0.
   const runs = [
     [['analyze', 'runs', ...quick], /retrieval/],
     [['analyze', 'rollouts.jsonl', ...columns, ...quick], /rollouts/],
-    [['plan', 'runs', '--out', 'manifest.json', '--shards', '1'], /shard/],
-    [['map', ...shards, '--out', 'state', '--index', '0', '--threads', '1'], /step/],
-    [['merge', 'state', '--out', 'merged.state'], /step/],
-    [['finalize', ...shards, '--state', 'merged.state'], /retrieval/],
+    [['analyze', 'runs', ...quick, '--shard', '0/1', '--out', 'work'], /step/],
+    [['analyze', 'runs', ...quick, '--journals', 'work'], /retrieval/],
     [['submit', join(cwd, 'runs'), ...cluster, '--work', join(cwd, 'w'), '--out', join(cwd, 'results')], /kind: "?Job/],
     [['plan-scores', step, '--negatives', '3'], /"rows":/],
     [

@@ -1,12 +1,14 @@
 /**
  * `collapsar`: what a trainer embeds and what analyses logs. What goes deeper has a level of its own: `collapsar/logs`,
- * `collapsar/shards`, `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is
+ * `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is
  * in one level alone.
  * @module collapsar
  */
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
 export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
+export type { SourceOptions } from './analysis/measured-source.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
+export { type MeasuredShard, measureShard, type Shard, type ShardOptions } from './analysis/store/shard.js';
 export * from './checks/errors.js';
 export type { OperationOptions } from './checks/operation-options.js';
 export type { EnvironmentLabels, RowEnvironments } from './checks/row-environments.js';

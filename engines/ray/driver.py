@@ -1,10 +1,10 @@
-"""Maps the shards of a collapsar plan as tasks of a Ray cluster, then merges them: python driver.py TASKS.json
+"""Measures the shards of an analysis as tasks of a Ray cluster, then writes the results: python driver.py TASKS.json
 
-TASKS.json is written by `collapsar submit --engine ray`. Each shard is a task that runs map.sh; a task whose node or worker
+TASKS.json is written by `collapsar submit --engine ray`. Each shard is a task that runs shard.sh; a task whose node or worker
 dies is started again on another by Ray (max_retries), one that fails by itself by this driver. A shard that fails for good does
-not stop the others. At the end merge.sh, also a task, checks the completion markers, merges and writes the results.
+not stop the others. At the end finish.sh, also a task, looks whether all journals are whole and writes the results.
 
-Needs only the package `ray`. Exit status: that of merge.sh (`collapsar finalize`), or 1 when the cluster is lost.
+Needs only the package `ray`. Exit status: that of finish.sh (`collapsar analyze`), or 1 when the cluster is lost.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ def say(text):
     print(time.strftime("%H:%M:%S"), text, flush=True)
 
 
-class Maps:
+class Shards:
     """The shards of a submission on their way through the cluster."""
 
     def __init__(self, tasks, remote):
@@ -62,8 +62,8 @@ class Maps:
         most = self.tasks["throttle"] or MOST_AT_A_TIME
         while self.waiting and len(self.running) < most:
             shard = self.waiting.pop()
-            log = os.path.join(self.tasks["logs"], f"map-{shard:05d}.log")
-            self.running[self.remote.remote([self.tasks["map"], str(shard)], log)] = shard
+            log = os.path.join(self.tasks["logs"], f"shard-{shard:05d}.log")
+            self.running[self.remote.remote([self.tasks["shard"], str(shard)], log)] = shard
 
     def take(self, task):
         shard = self.running.pop(task)
@@ -116,10 +116,10 @@ def main():
     if tasks["memory"] is not None:
         options["memory"] = tasks["memory"]
     remote = ray.remote(run_script).options(**options)
-    Maps(tasks, remote).run()
-    log = os.path.join(tasks["logs"], "merge.log")
-    status = ray.get(remote.remote([tasks["merge"]], log))
-    say(f"merge: exit status {status}")
+    Shards(tasks, remote).run()
+    log = os.path.join(tasks["logs"], "finish.log")
+    status = ray.get(remote.remote([tasks["finish"]], log))
+    say(f"results: exit status {status}")
     return status
 
 

@@ -11,7 +11,6 @@ import { addPlanScoresCommand } from './options/plan-scores-options.js';
 import { addReportCommand } from './options/report-options.js';
 import { addScoreCommand } from './options/score-options.js';
 import { addServeCommand } from './options/serve-options.js';
-import { addShardCommands } from './options/shard-commands.js';
 import { addWatchCommand } from './options/watch-options.js';
 import { EXIT } from './output/exit-codes.js';
 import { Interrupted, ReaderGone, type Streams } from './output/streams.js';
@@ -71,7 +70,6 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
     });
 
   addAnalyzeCommand(program, streams, done);
-  addShardCommands(program, streams, done);
   addSubmitCommand(program, streams, done);
   addPlanScoresCommand(program, streams, done);
   addScoreCommand(program, streams, done);

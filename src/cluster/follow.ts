@@ -1,27 +1,24 @@
-// A submission under way -> how far it is, from the markers that its tasks leave, and at the end finalize's exit
-// status.
+// A submission under way -> how far it is, from the journals that its tasks leave, and at the end the exit status of its
+// analysis.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AnalysisProgress } from '../analysis/analysis-progress.js';
 import { textOfFile } from '../analysis/results/regular-file.js';
-import { shardName } from '../analysis/shards/completion.js';
-import type { Manifest } from '../analysis/shards/manifest.js';
 import { ClusterError, FileError } from '../checks/errors.js';
 import { errorCode, systemProblem } from '../logs/stores/system-problem.js';
-import { type ClusterBackend, markedShards, type Submission } from './submission.js';
+import { type ClusterBackend, completeShards, type Submission } from './submission.js';
 
 export interface FollowOptions {
   readonly engine: ClusterBackend;
-  readonly submission: Pick<Submission, 'directory' | 'work' | 'again'>;
-  readonly manifest: Manifest;
+  readonly submission: Pick<Submission, 'directory' | 'work' | 'shards' | 'again'>;
   readonly signal: AbortSignal;
-  readonly onProgress: (progress: AnalysisProgress) => void;
+  /** Called with shards that are complete, of how many. */
+  readonly onProgress: (done: number, total: number) => void;
   /** Milliseconds between looks: the first, and what they grow to. */
   readonly every?: readonly [number, number];
 }
 
 export interface Outcome {
-  /** Exit status of finalize. */
+  /** Exit status of the analysis. */
   readonly status: number;
   readonly out: string;
   readonly err: string;
@@ -34,46 +31,30 @@ const LOST_AFTER = 4;
 
 /** @throws {ClusterError} when its jobs are gone and have left no result; `signal.reason` when aborted */
 export async function follow(options: FollowOptions): Promise<Outcome> {
-  const { engine, submission, manifest, signal } = options;
-  const { directory, work, again } = submission;
-  const before = new Set<string>();
-  for (const name of await markedShards(work)) before.add(name);
+  const { engine, submission, signal } = options;
+  const { directory, work, shards, again } = submission;
   let [pause, longest] = options.every ?? EVERY;
   let unseen = 0;
   for (;;) {
-    options.onProgress(progressOf(manifest, await markedShards(work), before));
+    options.onProgress((await completeShards(work, shards)).size, shards);
     const text = await textOf(join(directory, 'status'));
     if (text !== undefined) {
       const [out = '', err = ''] = [
-        await textOf(join(directory, 'finalize.out')),
-        await textOf(join(directory, 'finalize.err')),
+        await textOf(join(directory, 'finish.out')),
+        await textOf(join(directory, 'finish.err')),
       ];
       return { status: statusOf(text, directory), out, err };
     }
     unseen = (await engine.isUnderWay(directory)) ? 0 : unseen + 1;
     if (unseen >= LOST_AFTER) {
       throw new ClusterError(
-        `the merge of ${directory} has ended without a result. Its log, if it has one, is there; if not, no node could open it: ` +
+        `the last task of ${directory} has ended without a result. Its log, if it has one, is there; if not, no node could open it: ` +
           `does every node see that directory? What is complete is kept; to run the rest again:\n  ${again}`,
       );
     }
     await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
     pause = Math.min(longest, pause * 1.2);
   }
-}
-
-function progressOf(manifest: Manifest, marked: Set<string>, before: Set<string>): AnalysisProgress {
-  const progress = { done: 0, bytes: 0, resumed: 0, resumedBytes: 0 };
-  for (const [index, { steps, bytes }] of manifest.shards.entries()) {
-    const name = shardName(index);
-    if (!marked.has(name)) continue;
-    progress.done += steps;
-    progress.bytes += bytes;
-    if (!before.has(name)) continue;
-    progress.resumed += steps;
-    progress.resumedBytes += bytes;
-  }
-  return { ...progress, total: manifest.steps, totalBytes: manifest.bytes, file: '' };
 }
 
 /** @returns undefined where there is no such file */
@@ -88,6 +69,6 @@ async function textOf(path: string): Promise<string | undefined> {
 
 function statusOf(text: string, directory: string): number {
   if (/^[0-9]{1,3}\n$/.test(text)) return Number(text);
-  const problem = `expected an exit status, got ${JSON.stringify(text.slice(0, 40))}: see the log of the merge, then submit again`;
+  const problem = `expected an exit status, got ${JSON.stringify(text.slice(0, 40))}: see the log of the last task, then submit again`;
   throw new FileError({ path: join(directory, 'status') }, problem);
 }

@@ -1,7 +1,7 @@
-// A submission -> Kubernetes: an Indexed Job that maps and a Job that waits for its markers and merges, as YAML for
-// kubectl. Nothing is asked of the cluster, so that no credentials are needed here.
+// A submission -> Kubernetes: an Indexed Job that measures shards and a Job that waits for them and writes the results, as
+// YAML for kubectl. Nothing is asked of the cluster, so that no credentials are needed here.
 import type { Submission, TaskOptions } from './submission.js';
-import { mapScript, mergeScript } from './task-scripts.js';
+import { finishScript, shardScript } from './task-scripts.js';
 import { type YamlValue, yamlDocuments } from './yaml.js';
 
 export interface KubernetesOptions extends TaskOptions {
@@ -18,8 +18,8 @@ export interface KubernetesOptions extends TaskOptions {
 const MOST_COMPLETIONS = 100_000;
 /** Numbers of shards that a script lists, at most: it is one word of a command, which has at most 128 KiB on Linux. */
 const MOST_LISTED = 15_000;
-/** The merge goes on so long without a new marker: evicted pods and new nodes take their time. */
-const MARKER_WAIT = 6 * 3600;
+/** The end waits so long for a new journal: evicted pods and new nodes take their time. */
+const SHARD_WAIT = 6 * 3600;
 
 /** @returns the text for `kubectl apply -f -` */
 export function kubernetesJobs(submission: Submission, options: KubernetesOptions): string {
@@ -32,13 +32,17 @@ export function kubernetesJobs(submission: Submission, options: KubernetesOption
   for (let part = 0; part < parts; part++) {
     const offset = part * most;
     const indices = missing.slice(offset, offset + most);
-    const suffix = parts === 1 ? 'map' : `map-${part + 1}`;
+    const suffix = parts === 1 ? 'shards' : `shards-${part + 1}`;
     const name = `${options.name}-${number}-${suffix}`;
     // An Indexed Job counts from 0: where only some shards are left, the script looks up which ones they are.
     const script =
       missing.length === shards
-        ? mapScript(submission, { before: offset === 0 ? '' : `export COLLAPSAR_INDEX_OFFSET=${offset}\n`, ...threads })
-        : mapScript(submission, { before: lookUp(indices), index: '"$1"', ...threads });
+        ? shardScript(submission, {
+            before: `shard=$((JOB_COMPLETION_INDEX + ${offset}))\n`,
+            index: '$shard',
+            ...threads,
+          })
+        : shardScript(submission, { before: lookUp(indices), index: '$1', ...threads });
     documents.push(
       job(name, options, script, {
         completionMode: 'Indexed',
@@ -55,9 +59,9 @@ export function kubernetesJobs(submission: Submission, options: KubernetesOption
       }),
     );
   }
-  const patience = options.markerWait ?? MARKER_WAIT;
-  const script = mergeScript(submission, { patience, every: 30 });
-  documents.push(job(`${options.name}-${number}-merge`, options, script, { backoffLimit: options.retries }));
+  const patience = options.shardWait ?? SHARD_WAIT;
+  const script = finishScript(submission, { patience, every: 30 });
+  documents.push(job(`${options.name}-${number}-finish`, options, script, { backoffLimit: options.retries }));
   return yamlDocuments(documents);
 }
 

@@ -19,7 +19,7 @@ import {
   type TaskOptions,
   type UnderWay,
 } from './submission.js';
-import { mapScript, mergeScript } from './task-scripts.js';
+import { finishScript, shardScript } from './task-scripts.js';
 
 export interface RayOptions extends TaskOptions {
   /** Default: RAY_ADDRESS, else the cluster that this node belongs to. */
@@ -33,8 +33,8 @@ export interface RayOptions extends TaskOptions {
 /** Ships with the package. */
 const DRIVER = join(packageRoot, 'engines', 'ray', 'driver.py');
 const RECORD = 'ray.json';
-/** Seconds that the merge waits for a new marker, as for Slurm. */
-const MARKER_WAIT = 60;
+/** Seconds that the end waits for a new journal, as for Slurm. */
+const SHARD_WAIT = 60;
 /**
  * As the driver will import it: with -c Python also looks in the directory where it is started, which may hold files of
  * others.
@@ -47,13 +47,13 @@ export class Ray implements ClusterBackend {
 
   files(submission: Submission): SubmissionFile[] {
     const { directory, missing } = submission;
-    const { address, cpus, memory, throttle, retries, resources, markerWait = MARKER_WAIT } = this.options;
+    const { address, cpus, memory, throttle, retries, resources, shardWait = SHARD_WAIT } = this.options;
     const cores = cpus ?? 1;
     const tasks = {
       address: address ?? null,
       shards: missing,
-      map: join(directory, 'map.sh'),
-      merge: join(directory, 'merge.sh'),
+      shard: join(directory, 'shard.sh'),
+      finish: join(directory, 'finish.sh'),
       logs: join(directory, 'logs'),
       cpus: cores,
       memory: memory ?? null,
@@ -61,10 +61,10 @@ export class Ray implements ClusterBackend {
       throttle: throttle ?? null,
       retries,
     };
-    const map = mapScript(submission, { index: '"$1"', threads: String(cores) });
+    const shard = shardScript(submission, { index: '$1', threads: String(cores) });
     return [
-      { path: tasks.map, text: map, isProgram: true },
-      { path: tasks.merge, text: mergeScript(submission, { patience: markerWait, every: 5 }), isProgram: true },
+      { path: tasks.shard, text: shard, isProgram: true },
+      { path: tasks.finish, text: finishScript(submission, { patience: shardWait, every: 5 }), isProgram: true },
       { path: join(directory, FILES.driver), text: readFileSync(DRIVER, 'utf8'), isProgram: false },
       { path: join(directory, FILES.tasks), text: `${JSON.stringify(tasks)}\n`, isProgram: false },
     ];
@@ -106,9 +106,9 @@ export class Ray implements ClusterBackend {
     return found;
   }
 
-  /** Drivers of other hosts cannot be seen from here: to map a shard twice does no harm. */
+  /** Drivers of other hosts cannot be seen from here: to measure a shard twice does no harm. */
   async isUnderWay(directory: string): Promise<boolean> {
-    // With the merge all is done, and the driver needs a moment to leave the cluster.
+    // With the results all is done, and the driver needs a moment to leave the cluster.
     if (existsSync(join(directory, 'status'))) return false;
     const record = await engineRecord(directory, RECORD);
     if (record?.host !== hostname() || !Number.isSafeInteger(record.pid)) return false;

@@ -1,5 +1,5 @@
-// A submission -> Slurm: array jobs that map, and a job that depends on them and merges. Tasks of a lost or preempted
-// node are queued again by Slurm; what fails for good is found by the merge, which starts whatever came of the arrays
+// A submission -> Slurm: array jobs that measure shards, and a job that depends on them and writes the results. Tasks of a lost or preempted
+// node are queued again by Slurm; what fails for good is found by that job, which starts whatever came of the arrays
 // (afterany).
 import { join } from 'node:path';
 import { ClusterError } from '../checks/errors.js';
@@ -16,7 +16,7 @@ import {
   type TaskOptions,
   type UnderWay,
 } from './submission.js';
-import { mapScript, mergeScript } from './task-scripts.js';
+import { finishScript, shardScript } from './task-scripts.js';
 
 export interface SlurmOptions extends TaskOptions {
   readonly partition: string | undefined;
@@ -34,9 +34,9 @@ const RECORD = 'slurm.json';
 /** Slurm's default, where it cannot be asked. */
 const MAX_ARRAY_SIZE = 1001;
 /** Attributes of directories are cached by NFS for up to a minute. */
-const MARKER_WAIT = 60;
+const SHARD_WAIT = 60;
 
-/** A job that is submitted; `array` undefined for the merge. */
+/** A job that is submitted; `array` undefined for the one that ends it. */
 interface Job {
   readonly job: string;
   readonly array?: ShardArray | undefined;
@@ -50,32 +50,29 @@ interface Queued {
 
 /** Jobs of earlier submissions that are in the queue. */
 interface Earlier {
-  readonly maps: { job: string; shards: number[] }[];
-  readonly merges: { job: string }[];
+  readonly arrays: { job: string; shards: number[] }[];
+  readonly ends: { job: string }[];
 }
 
 export class Slurm implements ClusterBackend {
   constructor(private readonly options: SlurmOptions) {}
 
   files(submission: Submission): SubmissionFile[] {
-    const { retries, markerWait = MARKER_WAIT } = this.options;
+    const { retries, shardWait = SHARD_WAIT } = this.options;
     const before = `# A shard that takes its node down with it must not do so for ever.
 if [ "\${SLURM_RESTART_COUNT:-0}" -gt ${retries} ]; then
   echo "this task was started $SLURM_RESTART_COUNT times again: given up (--retries ${retries})" >&2
   exit 1
 fi
-# Arrays of Slurm are shorter than some plans are: the shard is the task's number in the array plus this.
-export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
+# Arrays of Slurm are shorter than some analyses are: the shard is the task's number in the array plus this.
+shard=$((SLURM_ARRAY_TASK_ID + \${1:-0}))
 `;
     const threads = `"\${SLURM_CPUS_PER_TASK:-\${SLURM_CPUS_ON_NODE:-1}}"`;
-    const map = mapScript(submission, { before, threads });
+    const shard = shardScript(submission, { before, index: '$shard', threads });
+    const finish = finishScript(submission, { patience: shardWait, every: 5 });
     return [
-      { path: join(submission.directory, 'map.sh'), text: map, isProgram: true },
-      {
-        path: join(submission.directory, 'merge.sh'),
-        text: mergeScript(submission, { patience: markerWait, every: 5 }),
-        isProgram: true,
-      },
+      { path: join(submission.directory, 'shard.sh'), text: shard, isProgram: true },
+      { path: join(submission.directory, 'finish.sh'), text: finish, isProgram: true },
     ];
   }
 
@@ -89,15 +86,15 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
       notes.push(`# Slurm cannot be asked for its MaxArraySize here; its default, ${MAX_ARRAY_SIZE}, is taken.`);
     }
     const arrays = shardArrays(submission.missing, size);
-    const names = arrays.map((_, at) => `map_${at + 1}`);
+    const names = arrays.map((_, at) => `shards_${at + 1}`);
     const lines = arrays.map((array, at) => {
       const before = this.#before(at, names.slice(0, at).map(numberIn));
-      return `${names[at]}=$(${dependent(this.#mapWords(submission, array), before)})`;
+      return `${names[at]}=$(${dependent(this.#shardWords(submission, array), before)})`;
     });
     const earlier = await this.#earlierIfAnswered(submission.work);
-    const jobs = [...earlier.maps.map(({ job }) => job), ...names.map(numberIn)];
-    lines.push(dependent(this.#mergeWords(submission), jobs));
-    if (earlier.merges.length > 0) lines.push(`scancel ${earlier.merges.map(({ job }) => job).join(' ')} || true`);
+    const jobs = [...earlier.arrays.map(({ job }) => job), ...names.map(numberIn)];
+    lines.push(dependent(this.#finishWords(submission), jobs));
+    if (earlier.ends.length > 0) lines.push(`scancel ${earlier.ends.map(({ job }) => job).join(' ')} || true`);
     return [...notes, ...lines];
   }
 
@@ -114,12 +111,11 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
           at,
           jobs.map(({ job }) => job),
         );
-        jobs.push({ job: await sbatch(this.#mapWords(submission, array), before), array });
+        jobs.push({ job: await sbatch(this.#shardWords(submission, array), before), array });
         await record();
       }
-      const before = [...earlier.maps.map(({ job }) => job), ...jobs.map(({ job }) => job)];
-      const merge = await sbatch(this.#mergeWords(submission), before);
-      jobs.push({ job: merge });
+      const before = [...earlier.arrays.map(({ job }) => job), ...jobs.map(({ job }) => job)];
+      jobs.push({ job: await sbatch(this.#finishWords(submission), before) });
       await record();
     } catch (error) {
       if (!(error instanceof ClusterError) || jobs.length === 0) throw error;
@@ -129,32 +125,31 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
       });
     }
     // It would find shards missing that now have another task.
-    if (earlier.merges.length > 0) {
-      await engineProgram(['scancel', ...earlier.merges.map(({ job }) => job)], ADVICE).catch(() => undefined);
+    if (earlier.ends.length > 0) {
+      await engineProgram(['scancel', ...earlier.ends.map(({ job }) => job)], ADVICE).catch(() => undefined);
     }
     const ids = jobs.map(({ job }) => job);
-    const maps = ids.slice(0, -1);
-    const mapped = maps.length === 0 ? 'nothing to map' : `map: job ${maps.join(', ')}`;
-    return `${mapped}; merge: job ${ids.at(-1)}\nTo stop it: scancel ${ids.join(' ')}`;
+    const shards = ids.slice(0, -1);
+    const measured = shards.length === 0 ? 'nothing to measure' : `shards: job ${shards.join(', ')}`;
+    return `${measured}; results: job ${ids.at(-1)}\nTo stop it: scancel ${ids.join(' ')}`;
   }
 
   async underWay(work: string): Promise<UnderWay[]> {
-    const { maps, merges } = await this.#earlier(work);
+    const { arrays, ends } = await this.#earlier(work);
     const found: UnderWay[] = [];
     for (const directory of await submissionDirectories(work)) {
       const jobs = await recordedJobs(directory);
       const mine = new Set(jobs.map(({ job }) => job));
-      const shards = maps.filter(({ job }) => mine.has(job)).flatMap(({ shards }) => shards);
-      const isWhole = merges.some(({ job }) => mine.has(job));
+      const shards = arrays.filter(({ job }) => mine.has(job)).flatMap(({ shards }) => shards);
+      const isWhole = ends.some(({ job }) => mine.has(job));
       if (shards.length > 0 || isWhole) found.push({ directory, shards: new Set(shards), isWhole });
     }
     return found;
   }
 
   async isUnderWay(directory: string): Promise<boolean> {
-    const merge = (await recordedJobs(directory)).find(({ array }) => array === undefined);
-    if (merge === undefined) return false;
-    return (await queue()).some(({ job }) => job === merge.job);
+    const end = (await recordedJobs(directory)).find(({ array }) => array === undefined);
+    return end !== undefined && (await queue()).some(({ job }) => job === end.job);
   }
 
   /** With a throttle the arrays come one after the other: together they would each have as many tasks at a time. */
@@ -166,7 +161,7 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
     try {
       return await this.#earlier(work);
     } catch (error) {
-      if (error instanceof ClusterError) return { maps: [], merges: [] };
+      if (error instanceof ClusterError) return { arrays: [], ends: [] };
       throw error;
     }
   }
@@ -174,35 +169,35 @@ export COLLAPSAR_INDEX_OFFSET="\${1:-0}"
   async #earlier(work: string): Promise<Earlier> {
     const recorded: Job[] = [];
     for (const directory of await submissionDirectories(work)) recorded.push(...(await recordedJobs(directory)));
-    const maps: Earlier['maps'] = [];
-    const merges: Earlier['merges'] = [];
-    if (recorded.length === 0) return { maps, merges };
+    const arrays: Earlier['arrays'] = [];
+    const ends: Earlier['ends'] = [];
+    if (recorded.length === 0) return { arrays, ends };
     const tasks = await queue();
     for (const { job, array } of recorded) {
       const queued = tasks.filter((task) => task.job === job);
       if (queued.length === 0) continue;
-      if (array === undefined) merges.push({ job });
-      else maps.push({ job, shards: queued.map(({ index }) => array.offset + Number(index)) });
+      if (array === undefined) ends.push({ job });
+      else arrays.push({ job, shards: queued.map(({ index }) => array.offset + Number(index)) });
     }
-    return { maps, merges };
+    return { arrays, ends };
   }
 
-  #mapWords(submission: Submission, { offset, indices }: ShardArray): string[] {
+  #shardWords(submission: Submission, { offset, indices }: ShardArray): string[] {
     const { throttle } = this.options;
     const limited = throttle === undefined ? indices : `${indices}%${throttle}`;
     const { directory } = submission;
     return [
-      ...this.#words(submission, 'map', '%A_%a'),
+      ...this.#words(submission, 'shard', '%A_%a'),
       `--array=${limited}`,
       ...this.options.passed,
-      join(directory, 'map.sh'),
+      join(directory, 'shard.sh'),
       String(offset),
     ];
   }
 
-  #mergeWords(submission: Submission): string[] {
+  #finishWords(submission: Submission): string[] {
     const { directory } = submission;
-    return [...this.#words(submission, 'merge', '%j'), ...this.options.passed, join(directory, 'merge.sh')];
+    return [...this.#words(submission, 'finish', '%j'), ...this.options.passed, join(directory, 'finish.sh')];
   }
 
   #words({ directory, work }: Submission, part: string, file: string): string[] {
@@ -270,7 +265,9 @@ async function maxArraySize(): Promise<number> {
     );
   }
   if (size < 2)
-    throw new ClusterError('this Slurm allows no array jobs (MaxArraySize): run collapsar map in other ways');
+    throw new ClusterError(
+      'this Slurm allows no array jobs (MaxArraySize): run collapsar analyze --shard in other ways',
+    );
   return size;
 }
 

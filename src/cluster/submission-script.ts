@@ -3,18 +3,13 @@ import { join } from 'node:path';
 import { shellWord } from '../checks/shell-words.js';
 import type { Submission, SubmissionFile } from './submission.js';
 
-/**
- * @param commands that start it, as a shell would run them
- * @param plan the command that makes its manifest; undefined where that is there
- */
+/** @param commands that start it, as a shell would run them */
 export function submissionScript(
   { directory }: Submission,
   files: readonly SubmissionFile[],
   commands: readonly string[],
-  plan: string | undefined,
 ): string {
   const lines = ['#!/bin/sh', 'set -e', `mkdir -p ${shellWord(join(directory, 'logs'))}`];
-  if (plan !== undefined) lines.push(plan);
   for (const { path, text, isProgram } of files) {
     // Whatever the text is, it does not end before its end: a path in it may have lines of its own.
     let end = 'END_OF_FILE';

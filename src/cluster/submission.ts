@@ -1,13 +1,12 @@
-// One submission of a plan to an engine: what it runs, and the numbered directory below WORK that keeps its
-// scripts, logs and outcome. A plan that is submitted again, for what is missing, is another submission of the same
+// One submission of an analysis to an engine: what it runs, and the numbered directory below WORK that keeps its
+// scripts, logs and outcome. An analysis that is submitted again, for what is missing, is another submission of the same
 // WORK.
 import { mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeDirectory } from '../analysis/results/make-directory.js';
 import { textOfFile } from '../analysis/results/regular-file.js';
-import { hasMarker, markerPath, shardName } from '../analysis/shards/completion.js';
-import type { Manifest } from '../analysis/shards/manifest.js';
-import { FileError, StateError } from '../checks/errors.js';
+import { JOURNALS } from '../analysis/store/journal-set.js';
+import { FileError } from '../checks/errors.js';
 import { writeError, writeWhole } from '../logs/stores/atomic-file.js';
 import { errorCode, systemProblem } from '../logs/stores/system-problem.js';
 
@@ -19,16 +18,20 @@ export interface Submission {
   /** Absolute paths, the same on every node. */
   readonly work: string;
   readonly out: string;
-  readonly manifest: string;
-  /** Shards of the manifest. */
+  /** Directory that `paths` are relative to. */
+  readonly from: string;
+  /** What is analysed, as it was given. */
+  readonly paths: readonly string[];
+  /** Options that figures depend on, for shards and for the end. */
+  readonly measuring: readonly string[];
+  /** How many shards there are. */
   readonly shards: number;
-  /** Shards to map, in rising order. */
+  /** Shards to measure, in rising order. */
   readonly missing: readonly number[];
   /** How a node starts collapsar, as a shell reads it. */
   readonly collapsar: string;
-  readonly mapOptions: readonly string[];
-  readonly mergeOptions: readonly string[];
-  readonly finalizeOptions: readonly string[];
+  readonly shardOptions: readonly string[];
+  readonly finishOptions: readonly string[];
   /** The command that submits what is then missing. */
   readonly again: string;
 }
@@ -44,8 +47,8 @@ export interface TaskOptions {
   readonly throttle: number | undefined;
   /** How often a task is started again after a node was lost. */
   readonly retries: number;
-  /** Seconds that the merge waits for markers without a new one; undefined for what suits the engine. */
-  readonly markerWait: number | undefined;
+  /** Seconds that the end waits for journals without a new one; undefined for what suits the engine. */
+  readonly shardWait: number | undefined;
 }
 
 /** A file that tasks run or read. */
@@ -76,8 +79,6 @@ export interface ClusterBackend {
 }
 
 const SUBMISSIONS = 'submissions';
-/** Markers looked at at a time: on a network file system each is a round trip. */
-const LOOKS = 64;
 
 function submissionsDirectory(work: string): string {
   return join(work, SUBMISSIONS);
@@ -119,35 +120,18 @@ export async function writeSubmission({ directory }: Submission, files: readonly
   }
 }
 
-/**
- * Shards without a completion marker, in rising order.
- * @throws {StateError} when WORK holds shards of another manifest
- */
-export async function missingShards(work: string, manifest: Manifest): Promise<number[]> {
-  const marked = await markedShards(work);
-  const missing: number[] = [];
-  const present: number[] = [];
-  for (let index = 0; index < manifest.shards.length; index++) {
-    (marked.has(shardName(index)) ? present : missing).push(index);
-  }
-  for (let at = 0; at < present.length; at += LOOKS) {
-    const some = present.slice(at, at + LOOKS);
-    const ours = await Promise.all(some.map((index) => hasMarker(work, manifest, index)));
-    const other = some.find((_, i) => ours[i] === false);
-    if (other !== undefined) {
-      throw new StateError(
-        `${markerPath(work, other)}: not of ${manifest.path}, or damaged: use another --work, or remove it with its state`,
-      );
-    }
-  }
-  return missing;
+/** Shards without a whole journal, in rising order. */
+export async function missingShards(work: string, count: number): Promise<number[]> {
+  const complete = await completeShards(work, count);
+  return Array.from({ length: count }, (_, index) => index).filter((index) => !complete.has(index));
 }
 
-/** Names of the markers that are there; their content is not read. */
-export async function markedShards(work: string): Promise<Set<string>> {
-  const directory = dirname(markerPath(work, 0));
+/** Shards whose journal has its name: they came to their end. */
+export async function completeShards(work: string, count: number): Promise<Set<number>> {
+  const directory = join(work, JOURNALS);
   try {
-    return new Set(await readdir(directory));
+    const names = (await readdir(directory)).map((name) => /^([0-9]+)-of-([0-9]+)$/.exec(name));
+    return new Set(names.filter((name) => Number(name?.[2]) === count).map((name) => Number(name?.[1])));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return new Set();
     throw new FileError({ path: directory }, `cannot be listed: ${systemProblem(error)}`, { cause: error });

@@ -1,61 +1,55 @@
-// A submission -> the shell scripts that its tasks run, the same on every engine: one maps a shard, one waits for the
-// markers of all shards, merges them and writes the results. Only a POSIX shell and collapsar are needed on a node.
+// A submission -> the shell scripts that its tasks run, the same on every engine: one measures a shard, one waits for the
+// journals of all shards and writes the results. Only a POSIX shell and collapsar are needed on a node.
+import { isAbsolute } from 'node:path';
 import { shellLine, shellWord } from '../checks/shell-words.js';
+import { isAddress } from '../logs/stores/address.js';
 import type { Submission } from './submission.js';
 
 /** Missing shards that a message names. */
 const NAMED = 20;
 
-/** @param index shell words that tell `collapsar map` which shard; none where the environment does */
-export function mapScript(
+/** @param engine `index`: what the shell takes for the number of the shard; `before`: lines that come first */
+export function shardScript(
   submission: Submission,
-  engine: { before?: string; index?: string; threads?: string },
+  engine: { before?: string; index: string; threads?: string },
 ): string {
-  const { mapOptions, collapsar } = submission;
-  const index = engine.index === undefined ? '' : ` --index ${engine.index}`;
-  const isGiven = mapOptions.some((word) => word.startsWith('--threads'));
+  const { measuring, shardOptions, collapsar, shards } = submission;
+  const isGiven = shardOptions.some((word) => word.startsWith('--threads'));
   const threads = engine.threads === undefined || isGiven ? '' : ` --threads ${engine.threads}`;
-  const options = mapOptions.length === 0 ? '' : ` ${shellLine(mapOptions)}`;
+  const options = more([...measuring, ...shardOptions]);
   return `#!/bin/sh
-# Measures one shard. What is complete is left as it is, so that starting it again does no harm.
+# Measures one shard. What was measured before is kept, so that starting it again does no harm.
 ${paths(submission)}
-if [ ! -e "$manifest" ] || [ ! -d "$submission" ]; then
-  echo "$(uname -n) does not see $manifest and $submission: put --work on a file system that all nodes share" >&2
+if [ ! -d "$submission" ]; then
+  echo "$(uname -n) does not see $submission: put --work on a file system that all nodes share" >&2
   exit 1
 fi
-${engine.before ?? ''}exec ${collapsar} map --manifest "$manifest" --out "$work"${index}${threads}${options} --quiet
+${enter(submission)}${engine.before ?? ''}exec ${collapsar} analyze --shard "${engine.index}/${shards}" --out "$work"${threads}${options} --quiet -- ${shellLine(submission.paths)}
 `;
 }
 
 /**
- * Ends with finalize's exit status, which is also in `status`, with what it wrote in `finalize.out` and `finalize.err`.
- * @param wait `patience`: seconds to go on without a new marker while some are missing; `every`: seconds between looks
+ * Ends with the exit status of the analysis, which is also in `status`, with what it wrote in `finish.out` and
+ * `finish.err`.
+ * @param wait `patience`: seconds to go on without a new journal while some are missing; `every`: seconds between looks
  */
-export function mergeScript(submission: Submission, wait: { patience: number; every: number }): string {
-  const { collapsar, mergeOptions, finalizeOptions, shards, out, again } = submission;
-  const more = (options: readonly string[]): string => (options.length === 0 ? '' : ` ${shellLine(options)}`);
+export function finishScript(submission: Submission, wait: { patience: number; every: number }): string {
+  const { collapsar, measuring, finishOptions, shards, out, again } = submission;
   return `#!/bin/sh
-# Merges all shards when they are complete, and writes the results.
+# Writes the results when all shards are complete.
 ${paths(submission)}
 out=${shellWord(out)}
 again=${shellWord(again)}
 shards=${shards}
 patience=${wait.patience}
 
-# Counts the shards without a marker and names the first of them.
+# Counts the shards without a whole journal and names the first of them.
 count_missing() {
   missing=0
   named=
   i=0
   while [ "$i" -lt "$shards" ]; do
-    case $i in
-      ?) marker=0000$i ;;
-      ??) marker=000$i ;;
-      ???) marker=00$i ;;
-      ????) marker=0$i ;;
-      *) marker=$i ;;
-    esac
-    if [ ! -e "$work/completions/$marker" ]; then
+    if [ ! -e "$work/journals/$i-of-$shards" ]; then
       missing=$((missing + 1))
       if [ "$missing" -le ${NAMED} ]; then named="$named $i"; fi
     fi
@@ -63,8 +57,8 @@ count_missing() {
   done
 }
 
-# A shared file system may show a marker late.
-wait_for_markers() {
+# A shared file system may show a journal late.
+wait_for_journals() {
   waited=0
   count_missing
   while [ "$missing" -gt 0 ] && [ "$waited" -lt "$patience" ]; do
@@ -78,28 +72,37 @@ wait_for_markers() {
   if [ "$missing" -gt ${NAMED} ]; then named="$named …"; fi
   {
     echo "error: $missing of $shards shards are not complete:$named"
-    echo "Why is in $submission/logs. The others are kept; to run only these again, and then the merge:"
+    echo "Why is in $submission/logs. The others are kept; to run only these again, and then the rest:"
     printf '  %s\\n' "$again"
   } >&2
   return 1
 }
 
 results() {
-  wait_for_markers || return 1
-  ${collapsar} merge "$work/shards" --out "$work/merged.state"${more(mergeOptions)} --quiet >/dev/null || return 1
-  ${collapsar} finalize --manifest "$manifest" --state "$work/merged.state" --out "$out"${more(finalizeOptions)} --quiet
+  wait_for_journals || return 1
+${enter(submission, '  ', 'return')}  ${collapsar} analyze --journals "$work" --out "$out"${more([...measuring, ...finishOptions])} --quiet -- ${shellLine(submission.paths)}
 }
 
 mkdir -p "$submission" || exit 1
-results >"$submission/finalize.out" 2>"$submission/finalize.err"
+results >"$submission/finish.out" 2>"$submission/finish.err"
 status=$?
-cat "$submission/finalize.err" >&2
+cat "$submission/finish.err" >&2
 # The name appears when the number is in it.
 printf '%s\\n' "$status" >"$submission/.status" && mv "$submission/.status" "$submission/status"
 exit "$status"
 `;
 }
 
-function paths({ manifest, work, directory }: Submission): string {
-  return `manifest=${shellWord(manifest)}\nwork=${shellWord(work)}\nsubmission=${shellWord(directory)}`;
+function more(options: readonly string[]): string {
+  return options.length === 0 ? '' : ` ${shellLine(options)}`;
+}
+
+function paths({ work, directory }: Submission): string {
+  return `work=${shellWord(work)}\nsubmission=${shellWord(directory)}`;
+}
+
+/** Results name files as they were given: relative paths are those of the directory that was submitted from. */
+function enter({ paths, from }: Submission, indent = '', leave = 'exit'): string {
+  if (paths.every((path) => isAddress(path) || isAbsolute(path))) return '';
+  return `${indent}cd ${shellWord(from)} || ${leave} 1\n`;
 }

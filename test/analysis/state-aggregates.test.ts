@@ -1,11 +1,9 @@
-// Aggregates: exact against rationals of BigInts, close to sorted values, and the same bytes however steps are grouped.
+// Aggregates: exact against rationals of BigInts, close to sorted values, and the same figures however steps are grouped.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ExactSum } from '../../src/analysis/aggregates/aggregate-sum.js';
 import { Aggregates } from '../../src/analysis/aggregates/aggregates.js';
 import { QuantileSketch } from '../../src/analysis/aggregates/quantile-sketch.js';
-import { parseLossless, stringifyLossless } from '../../src/analysis/results/lossless-json.js';
-import { StateError } from '../../src/checks/errors.js';
 
 const finite = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),
@@ -58,20 +56,19 @@ describe('exact sums', () => {
         const keyed = values.map((value) => ({ value, key: keys.next().value as number }));
         const shuffled = keyed.sort((a, b) => a.key - b.key).map(({ value }) => value);
         for (const order of [values, shuffled]) expect(summed(order).units).toBe(exact);
-        expect(summed(shuffled).toJSON()).toBe(summed(values).toJSON());
       }),
       { numRuns: 300 },
     );
   });
 
-  it('come through JSON, and merge like numbers added one by one', () => {
+  it('merge like numbers added one by one', () => {
     fc.assert(
       fc.property(fc.array(finite), fc.array(finite), (left, right) => {
-        const merged = ExactSum.from(summed(left).toJSON());
+        const merged = summed(left);
         merged.merge(summed(right));
-        expect(merged.toJSON()).toBe(summed([...left, ...right]).toJSON());
+        expect(merged.units).toBe(summed([...left, ...right]).units);
         for (const value of right) merged.add(value);
-        expect(merged.toJSON()).toBe(summed([...left, ...right, ...right]).toJSON());
+        expect(merged.units).toBe(summed([...left, ...right, ...right]).units);
       }),
     );
   });
@@ -97,23 +94,6 @@ describe('exact sums', () => {
     expect(summed([5e-324, 5e-324, 5e-324]).mean(2)).toBe(1e-323);
     expect(summed([1, 2 ** -53]).mean(1)).toBe(1);
     expect(summed([1, 2 ** -53, 2 ** -1074]).mean(1)).toBe(1 + 2 ** -52);
-  });
-
-  it.each([
-    null,
-    1,
-    '',
-    '0p0',
-    '10p-1074',
-    '1p-1073',
-    '1p-1078',
-    '-0',
-    '01p-1074',
-    '1p2000',
-    'gp-1074',
-    `${'1'.repeat(600)}p-1074`,
-  ])('are not read from %j', (json) => {
-    expect(() => ExactSum.from(json)).toThrow(StateError);
   });
 });
 
@@ -171,32 +151,7 @@ describe('quantile sketches', () => {
   it('stay small: a value range of 1 to 2 has 256 buckets, whatever the number of values', () => {
     const sketch = new QuantileSketch();
     for (let i = 0; i < 100_000; i++) sketch.add(1 + i / 100_000);
-    expect(sketch.toJSON()).toHaveLength(256);
     expect(sketch.quantiles([0.5])[0]).toBeCloseTo(1.499995, 8);
-  });
-
-  it.each([
-    null,
-    {},
-    [null],
-    [[1, 2]],
-    [[2]],
-    [[0, 1]],
-    [[1.5, 1]],
-    [[2, 1, 1]],
-    [[2, 1.001, 1]],
-    [[2, 1, 2]],
-    [[2, 1, 1.001, 1.002]],
-    [2, 1],
-    [1, 1],
-    [1, 1.0001],
-    [Number.NaN],
-    [Number.POSITIVE_INFINITY],
-    [-0],
-    [[2, 'x']],
-    [[Number.MAX_SAFE_INTEGER, 1], 2],
-  ])('are not read from %j', (json) => {
-    expect(() => QuantileSketch.from(json)).toThrow(StateError);
   });
 });
 
@@ -206,11 +161,9 @@ const aggregatesOf = (steps: readonly (readonly (readonly [string, number])[])[]
   for (const step of steps) aggregates.add(step);
   return aggregates;
 };
-const textOf = (aggregates: Aggregates): string => stringifyLossless(aggregates.toJSON());
-const readBack = (aggregates: Aggregates): Aggregates => Aggregates.from(parseLossless(textOf(aggregates)));
 
 describe('aggregates', () => {
-  it('are the same bytes for any grouping and any order of steps', () => {
+  it('are the same figures for any grouping and any order of steps', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(metrics, fc.nat(4)), { maxLength: 30 }), fc.array(fc.nat()), (steps, picks) => {
         const whole = aggregatesOf(steps.map(([step]) => step));
@@ -223,11 +176,9 @@ describe('aggregates', () => {
           const [left] = parts.splice(at, 1) as [Aggregates];
           const other = (picks[round + 1] ?? 0) % parts.length;
           const [right] = parts.splice(other, 1) as [Aggregates];
-          const merged = readBack(left);
-          merged.merge(readBack(right));
-          parts = [...parts, merged];
+          left.merge(right);
+          parts = [...parts, left];
         }
-        expect(textOf(parts[0] as Aggregates)).toBe(textOf(whole));
         expect(parts[0]?.summary()).toEqual(whole.summary());
       }),
       { numRuns: 200 },
@@ -265,16 +216,5 @@ describe('aggregates', () => {
       ],
     ]);
     expect(Object.keys(aggregates.summary((key) => key !== 'b'))).toEqual(['a', 'c']);
-  });
-
-  it.each([
-    null,
-    [],
-    { a: null },
-    { a: {} },
-    { a: { nonFinite: [0, 0], sum: '0', sketch: [] } },
-    { a: { nonFinite: [0, 0, 0.5], sum: '0', sketch: [] } },
-  ])('are not read from %j', (json) => {
-    expect(() => Aggregates.from(json)).toThrow(StateError);
   });
 });

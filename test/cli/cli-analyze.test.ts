@@ -7,7 +7,6 @@ import { journalHead, journalLine } from '../../src/analysis/store/journal-lines
 import { packageVersion } from '../../src/checks/package-version.js';
 import { Interrupted } from '../../src/cli/output/streams.js';
 import { textWidth } from '../../src/cli/output/text-width.js';
-import { forge } from '../analysis/shards/shards-runs.js';
 import { elementOf, exampleRuns, putStep, smallStep } from '../support/analysis-logs.js';
 import { expectSameMetrics } from '../support/golden.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -545,15 +544,12 @@ describe('names that steer a terminal', () => {
 
   it('are shown escaped where a path or an option is repeated', async () => {
     const place = await made();
-    const plan = join(directory, 'p\u001b[2J\u009b');
-    const steps = ['plan', join(place, '1.safetensors'), '--permutations', '0', '--out', plan];
+    const work = join(directory, 'p\u001b[2J\u009b');
     const texts: string[] = [];
     for (const args of [
-      steps,
-      ['map', '--manifest', plan, '--out', `${plan}.work`, '--index', '0'],
-      ['merge', `${plan}.work`, '--out', `${plan}.state`],
-      ['finalize', '--manifest', plan, '--state', `${plan}.state`],
-      ['finalize', '--manifest', plan, '--state', `${plan}.state`, '--metrics', run],
+      ['analyze', join(place, '1.safetensors'), '--permutations', '0', '--shard', '0/1', '--out', work],
+      ['analyze', join(place, '1.safetensors'), '--journals', work],
+      ['analyze', join(place, '1.safetensors'), '--journals', `${work}.gone`],
       ['analyze', place, '--metrics', run],
       ['analyze', place, `--${run}`],
       ['analyze', place, '--rows', run],
@@ -564,20 +560,22 @@ describe('names that steer a terminal', () => {
       const { out, err } = await collapsar(args);
       texts.push(out + err);
     }
-    expect(texts[0]).toContain('p\\u{1b}[2J\\u{9b}: 1 step');
+    expect(texts[0]).toContain('p\\u{1b}[2J\\u{9b}/journals/0-of-1: 1 step');
     for (const text of texts) expect(text).not.toMatch(steering);
   });
 
-  it('are shown escaped where a forged state has them as names of metrics', async () => {
+  it('are shown escaped where a forged journal has them as names of metrics', async () => {
     const place = join(directory, 'forged');
     const step = await putStep(join(place, '1.safetensors'), smallStep(1));
-    const [plan, work, forged] = [join(place, 'plan.json'), join(place, 'work'), join(place, 'forged.state')];
-    await collapsar(['plan', step, '--permutations', '0', '--out', plan]);
-    await collapsar(['map', '--manifest', plan, '--out', work, '--index', '0']);
-    const state = join(work, 'shards', '00000.state');
-    forge(state, forged, (text) => text.replace('"logged":{', '"logged":{"collapse/x\\u001b[2J":1,'));
-    expect(readFileSync(forged, 'utf8')).toContain('x\\u001b[2J');
-    const { out, err } = await collapsar(['finalize', '--manifest', plan, '--state', forged, '--metrics', '*x*']);
+    const options = ['--permutations', '0'];
+    await collapsar(['analyze', step, ...options, '--shard', '0/1', '--out', place]);
+    const journal = join(place, 'journals', '0-of-1');
+    const lines = readFileSync(journal, 'utf8').trimEnd().split('\n');
+    const forged = lines.map((line) =>
+      journalLine(line.slice(9).replace('"logged":{', '"logged":{"collapse/x\\u001b[2J":1,')),
+    );
+    writeFileSync(journal, Buffer.concat(forged));
+    const { out, err } = await collapsar(['analyze', step, ...options, '--journals', place, '--metrics', '*x*']);
     expect(out).toContain('x\\u{1b}[2J');
     expect(out + err).not.toMatch(steering);
   });

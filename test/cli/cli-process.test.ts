@@ -59,7 +59,7 @@ describe('the process', () => {
     .each([
       [`analyze "${exampleRuns}/healthy" --permutations 0 --quiet`],
       [`analyze "${exampleRuns}/healthy" --jsonl`],
-      [`plan "${exampleRuns}/healthy" --out "${join(directory, 'manifest.json')}"`],
+      [`analyze "${exampleRuns}/healthy" --permutations 0 --shard 0/1 --out "${join(directory, 'shards')}"`],
       ['--version'],
     ])('says so when its output cannot be written: %s', (args) => {
     const command = `"${process.execPath}" "${main}" ${args} > /dev/full`;
@@ -81,18 +81,15 @@ describe('the process', () => {
     async () => {
       const run = join(directory, 'run-of-one');
       const first = await putStep(join(run, '0.safetensors'), smallStep(0));
-      const manifest = join(directory, 'of-one.json');
       const command = (...args: string[]) => {
         // One that hangs there takes no other signal.
         const limits = { timeout: 30_000, killSignal: 'SIGKILL', encoding: 'utf8' } as const;
         const { status, stderr } = spawnSync(process.execPath, [main, ...args], limits);
         return { status, stderr };
       };
-      expect(command('plan', first, '--out', manifest).status).toBe(0);
       for (const args of [
         ['analyze', first, '--out', '/proc/x'],
-        ['plan', first, '--out', '/proc/x/y/manifest.json'],
-        ['map', '--manifest', manifest, '--index', '0', '--out', '/proc/x'],
+        ['analyze', first, '--shard', '0/1', '--out', '/proc/x/y'],
         ['submit', first, '--engine', 'ray', '--work', '/proc/x', '--out', join(directory, 'results')],
       ]) {
         expect(command(...args), args.join(' ')).toEqual({

@@ -1,6 +1,6 @@
 // What `collapsar submit` hands to shells, schedulers and kubectl: words, index lists, scripts, YAML.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
@@ -9,7 +9,7 @@ import { shellLine, shellWord } from '../../src/checks/shell-words.js';
 import { shardArrays } from '../../src/cluster/array-ranges.js';
 import { kubernetesJobs } from '../../src/cluster/kubernetes.js';
 import type { Submission } from '../../src/cluster/submission.js';
-import { mapScript, mergeScript } from '../../src/cluster/task-scripts.js';
+import { finishScript, shardScript } from '../../src/cluster/task-scripts.js';
 import { yamlDocuments } from '../../src/cluster/yaml.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { standInCollapsar } from './submit-stand-ins.js';
@@ -101,13 +101,14 @@ function submissionIn(base: string, changes: Partial<Submission> = {}): Submissi
     directory: join(work, 'submissions', '001'),
     work,
     out: join(base, 'out'),
-    manifest: join(base, 'manifest.json'),
+    from: base,
+    paths: [join(base, 'runs')],
+    measuring: ['--seed=3'],
     shards: 3,
     missing: [0, 1, 2],
     collapsar: shellWord(standInCollapsar(join(base, `collapsar-${made}`))),
-    mapOptions: [],
-    mergeOptions: [],
-    finalizeOptions: ['--jsonl'],
+    shardOptions: [],
+    finishOptions: ['--jsonl'],
     again: "collapsar submit --engine=slurm '--work=a b'",
     ...changes,
   };
@@ -116,91 +117,110 @@ function submissionIn(base: string, changes: Partial<Submission> = {}): Submissi
 function base(): string {
   const path = join(directory, `${made} ${NASTY}`);
   mkdirSync(path, { recursive: true });
-  writeFileSync(join(path, 'manifest.json'), '{}');
   return path;
 }
 
 /** How the stand-in was called. */
 const callsOf = (path: string): string[] => readFileSync(`${path}.calls`, 'utf8').trimEnd().split('\n');
 
-describe('the script that maps', () => {
+describe('the script that measures a shard', () => {
   it('hands over paths as they are, and the shard', () => {
     const place = base();
-    const submission = submissionIn(place, { mapOptions: ['--max-memory=1000000'] });
+    const submission = submissionIn(place, { shardOptions: ['--max-memory=1000000'] });
     mkdirSync(submission.directory, { recursive: true });
-    const { status, stderr } = sh(mapScript(submission, { index: '"$1"', threads: '"$(echo 2)"' }), ['7']);
+    const { status, stderr } = sh(shardScript(submission, { index: '$1', threads: '"$(echo 2)"' }), ['7']);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    const { manifest, work } = submission;
-    const words = ['map', '--manifest', manifest, '--out', work, '--index', '7', '--threads', '2'];
-    expect(callsOf(join(place, `collapsar-${made}`))).toEqual([
-      [...words, '--max-memory=1000000', '--quiet'].join('|'),
-    ]);
-    expect(readFileSync(join(work, 'completions', '00007'), 'utf8')).toBe('');
+    const { work, paths } = submission;
+    const words = ['analyze', '--shard', '7/3', '--out', work, '--threads', '2', '--seed=3', '--max-memory=1000000'];
+    expect(callsOf(join(place, `collapsar-${made}`))).toEqual([[...words, '--quiet', '--', ...paths].join('|')]);
+    expect(readFileSync(join(work, 'journals', '7-of-3'), 'utf8')).toBe('');
+  });
+
+  it('enters the directory that relative paths are relative to, and ends where that is not there', () => {
+    const place = base();
+    mkdirSync(join(place, 'here'));
+    const submission = submissionIn(place, { from: join(place, 'here'), paths: ['runs/a', 's3://b/c', '/d'] });
+    mkdirSync(submission.directory, { recursive: true });
+    const where = `${submission.collapsar.slice(0, -1)}.where'`;
+    const collapsar = `sh -c 'pwd >"$0"; shift; exec "$@"' ${where} x ${submission.collapsar}`;
+    for (const script of [
+      shardScript({ ...submission, collapsar }, { index: '$1' }),
+      finishScript({ ...submission, collapsar, shards: 0 }, { patience: 0, every: 1 }),
+    ]) {
+      sh(script, ['0']);
+      expect(readFileSync(`${join(place, `collapsar-${made}`)}.where`, 'utf8')).toBe(`${submission.from}\n`);
+    }
+    rmSync(submission.from, { recursive: true });
+    for (const script of [
+      shardScript(submission, { index: '$1' }),
+      finishScript({ ...submission, shards: 0 }, { patience: 0, every: 1 }),
+    ]) {
+      const { status, stderr } = sh(script, ['0']);
+      expect(status).not.toBe(0);
+      expect(stderr).toContain('here');
+    }
+    expect(shardScript(submissionIn(place), { index: '$1' })).not.toMatch(/^cd /m);
   });
 
   it('leaves the number of threads to --threads', () => {
-    const script = mapScript(submissionIn(base(), { mapOptions: ['--threads=3'] }), { threads: '8' });
+    const script = shardScript(submissionIn(base(), { shardOptions: ['--threads=3'] }), { index: '0', threads: '8' });
     expect(script).toContain('--threads=3');
     expect(script).not.toContain('--threads 8');
   });
 
   it('says what to do on a node that does not see the directory', () => {
-    const { status, stderr } = sh(mapScript(submissionIn(base()), {}));
+    const { status, stderr } = sh(shardScript(submissionIn(base()), { index: '0' }));
     expect(status).toBe(1);
     expect(stderr).toContain('put --work on a file system that all nodes share');
   });
 });
 
-describe('the script that merges', () => {
+describe('the script that writes the results', () => {
   const wait = { patience: 0, every: 1 };
 
-  it('merges and finalizes when all markers are there, and keeps the exit status', () => {
+  it('analyses when all journals are there, and keeps the exit status', () => {
     const place = base();
     const submission = submissionIn(place);
     mkdirSync(submission.directory, { recursive: true });
     for (const index of submission.missing) {
-      expect(sh(mapScript(submission, { index: '"$1"' }), [String(index)]).status).toBe(0);
+      expect(sh(shardScript(submission, { index: '$1' }), [String(index)]).status).toBe(0);
     }
-    const { status, stderr, stdout } = sh(mergeScript(submission, wait));
+    const { status, stderr, stdout } = sh(finishScript(submission, wait));
     expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: '', stderr: '1 file could not be used\n' });
     const kept = (name: string): string => readFileSync(join(submission.directory, name), 'utf8');
     expect(kept('status')).toBe('1\n');
-    expect(kept('finalize.out')).toBe('results\n');
-    expect(kept('finalize.err')).toBe('1 file could not be used\n');
-    const { work, manifest, out } = submission;
-    const merged = join(work, 'merged.state');
-    expect(callsOf(join(place, `collapsar-${made}`)).slice(-2)).toEqual([
-      ['merge', join(work, 'shards'), '--out', merged, '--quiet'].join('|'),
-      ['finalize', '--manifest', manifest, '--state', merged, '--out', out, '--jsonl', '--quiet'].join('|'),
-    ]);
+    expect(kept('finish.out')).toBe('results\n');
+    expect(kept('finish.err')).toBe('1 file could not be used\n');
+    const { work, paths, out } = submission;
+    const words = ['analyze', '--journals', work, '--out', out, '--seed=3', '--jsonl', '--quiet', '--', ...paths];
+    expect(callsOf(join(place, `collapsar-${made}`)).at(-1)).toBe(words.join('|'));
   });
 
-  it('names what is missing and how to go on, and merges nothing', () => {
+  it('names what is missing and how to go on, and analyses nothing', () => {
     const place = base();
     const submission = submissionIn(place, { shards: 120_000 });
     mkdirSync(submission.directory, { recursive: true });
-    mkdirSync(join(submission.work, 'completions'), { recursive: true });
-    // The widths of numbers: one to six digits.
+    mkdirSync(join(submission.work, 'journals'), { recursive: true });
     const there = [0, 11, 222, 3333, 44_444, 119_999];
     for (const index of there) {
-      writeFileSync(join(submission.work, 'completions', String(index).padStart(5, '0')), '');
+      writeFileSync(join(submission.work, 'journals', `${index}-of-120000`), '');
     }
-    const { status, stderr } = sh(mergeScript(submission, wait));
+    const { status, stderr } = sh(finishScript(submission, wait));
     expect(status).toBe(1);
     expect(stderr).toBe(
       'error: 119994 of 120000 shards are not complete: 1 2 3 4 5 6 7 8 9 10 12 13 14 15 16 17 18 19 20 21 …\n' +
-        `Why is in ${submission.directory}/logs. The others are kept; to run only these again, and then the merge:\n` +
+        `Why is in ${submission.directory}/logs. The others are kept; to run only these again, and then the rest:\n` +
         `  ${submission.again}\n`,
     );
     expect(readFileSync(join(submission.directory, 'status'), 'utf8')).toBe('1\n');
     expect(() => callsOf(join(place, `collapsar-${made}`))).toThrow();
   });
 
-  it('waits for markers that come late', () => {
+  it('waits for journals that come late', () => {
     const submission = submissionIn(base(), { shards: 1 });
     mkdirSync(submission.directory, { recursive: true });
-    const late = `(sleep 1; mkdir -p "$1/completions"; : >"$1/completions/00000") &\n`;
-    const { stderr } = sh(late + mergeScript(submission, { patience: 20, every: 1 }), [submission.work]);
+    const late = `(sleep 1; mkdir -p "$1/journals"; : >"$1/journals/0-of-1") &\n`;
+    const { stderr } = sh(late + finishScript(submission, { patience: 20, every: 1 }), [submission.work]);
     expect(stderr).toBe('1 file could not be used\n');
   });
 });
@@ -211,13 +231,14 @@ describe('jobs for Kubernetes', () => {
     directory: '/data/analysis/work/submissions/001',
     work: '/data/analysis/work',
     out: '/data/analysis/results',
-    manifest: '/data/analysis/work/manifest.json',
+    from: '/home/me',
+    paths: ['/data/runs'],
+    measuring: [],
     shards: 12,
     missing: Array.from({ length: 12 }, (_, index) => index),
     collapsar: 'collapsar',
-    mapOptions: ['--max-memory=1073741824'],
-    mergeOptions: [],
-    finalizeOptions: [],
+    shardOptions: ['--max-memory=1073741824'],
+    finishOptions: [],
     again:
       'collapsar submit --engine=kubernetes --max-memory=1073741824 --cpus=4 --mem=2147483648 --throttle=8 --retries=3 ' +
       '--image=registry.example/collapsar:0.1.0 --namespace=rl --claim=run-logs:/data ' +
@@ -234,7 +255,7 @@ describe('jobs for Kubernetes', () => {
     memory: 2 * 2 ** 30,
     throttle: 8,
     retries: 3,
-    markerWait: undefined,
+    shardWait: undefined,
   };
 
   it('are those of examples/kubernetes', async () => {
@@ -263,15 +284,15 @@ describe('jobs for Kubernetes', () => {
     const nasty = { ...submission, work: place, directory: `${place}/submissions/001`, missing: [3, 5] };
     const nodeSelector = { 'example.com/pool': 'yes', no: '0x1f' };
     const jobs = read(kubernetesJobs(nasty, { ...options, nodeSelector, secrets: ['s3'] }));
-    const script = mapScript(nasty, {
+    const script = shardScript(nasty, {
       before: '# The shards that are left; this task\'s is at its index.\nset -- 3 5\nshift "$JOB_COMPLETION_INDEX"\n',
-      index: '"$1"',
+      index: '$1',
       threads: '4',
     });
     expect(jobs).toMatchObject([
       {
         kind: 'Job',
-        metadata: { name: 'collapsar-001-map', namespace: 'rl' },
+        metadata: { name: 'collapsar-001-shards', namespace: 'rl' },
         spec: {
           completionMode: 'Indexed',
           completions: 2,
@@ -291,7 +312,7 @@ describe('jobs for Kubernetes', () => {
           },
         },
       },
-      { kind: 'Job', metadata: { name: 'collapsar-001-merge' } },
+      { kind: 'Job', metadata: { name: 'collapsar-001-finish' } },
     ]);
     // The script finds the shard of its index.
     const found = sh('set -- 3 5\nshift "$JOB_COMPLETION_INDEX"\necho "$1"', [], { JOB_COMPLETION_INDEX: '1' });
@@ -306,9 +327,10 @@ describe('jobs for Kubernetes', () => {
       'completions: 100000',
       'completions: 50001',
     ]);
-    expect(text.match(/COLLAPSAR_INDEX_OFFSET=.*/g)).toEqual([
-      'COLLAPSAR_INDEX_OFFSET=100000',
-      'COLLAPSAR_INDEX_OFFSET=200000',
+    expect(text.match(/JOB_COMPLETION_INDEX \+ .*(?=\)\))/g)).toEqual([
+      'JOB_COMPLETION_INDEX + 0',
+      'JOB_COMPLETION_INDEX + 100000',
+      'JOB_COMPLETION_INDEX + 200000',
     ]);
   });
 

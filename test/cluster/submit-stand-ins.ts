@@ -75,7 +75,7 @@ export function standIns(parent: string): StandIns {
   return result;
 }
 
-/** A collapsar that keeps to the contract of map, merge and finalize without measuring anything. */
+/** A collapsar that keeps to the contract of `analyze --shard` and `--journals` without measuring anything. */
 export function standInCollapsar(path: string): string {
   writeFileSync(
     path,
@@ -85,24 +85,20 @@ shift
 printf '%s' "$command" >>"$0.calls"
 for word; do printf '|%s' "$word" >>"$0.calls"; done
 echo >>"$0.calls"
+shard=
 while [ $# -gt 0 ]; do
   case $1 in
     --out) out=$2; shift ;;
-    --index) index=$2; shift ;;
+    --shard) shard=$2; shift ;;
   esac
   shift
 done
-case $command in
-  map)
-    : "\${index:=$((\${SLURM_ARRAY_TASK_ID:-\${JOB_COMPLETION_INDEX:-0}} + \${COLLAPSAR_INDEX_OFFSET:-0}))}"
-    marker=$(printf '%05d' "$index")
-    mkdir -p "$out/shards" "$out/completions"
-    : >"$out/shards/$marker.state"
-    : >"$out/completions/$marker"
-    ;;
-  merge) : >"$out" ;;
-  finalize) echo results; echo '1 file could not be used' >&2; exit 1 ;;
-esac
+if [ -n "$shard" ]; then
+  mkdir -p "$out/journals"
+  : >"$out/journals/\${shard%/*}-of-\${shard#*/}"
+else
+  echo results; echo '1 file could not be used' >&2; exit 1
+fi
 `,
   );
   chmodSync(path, 0o755);

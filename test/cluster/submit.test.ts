@@ -3,7 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { packageVersion } from '../../src/checks/package-version.js';
 import { shellWord } from '../../src/checks/shell-words.js';
+import { usualShards } from '../../src/cli/commands/submit/analysis-of-work.js';
 import { Interrupted } from '../../src/cli/output/streams.js';
 import { collapsar, keeping } from '../cli/cli-streams.js';
 import { putStep, smallStep } from '../support/analysis-logs.js';
@@ -31,11 +33,11 @@ const places = (): string[] => [`--work=${work}`, `--out=${out}`];
 const submit = (...args: string[]) => collapsar(['submit', ...args, ...places(), '--quiet']);
 const first = (...args: string[]) => submit(runs, '--engine=slurm', '--shards=6', '--permutations=9', ...args);
 const again = (...args: string[]) => submit('--engine=slurm', ...args);
-/** Really maps these shards. */
-async function map(...shards: number[]): Promise<void> {
-  const manifest = join(work, 'manifest.json');
+/** Really measures these shards. */
+async function measure(...shards: number[]): Promise<void> {
   for (const index of shards) {
-    expect((await collapsar(['map', '--manifest', manifest, '--out', work, '--index', `${index}`])).status).toBe(0);
+    const shard = ['--shard', `${index}/6`, '--out', work, '--permutations=9'];
+    expect((await collapsar(['analyze', runs, ...shard])).status).toBe(0);
   }
 }
 
@@ -59,12 +61,11 @@ describe('usage', () => {
     [['--engine=pbs', runs], 'slurm, ray, kubernetes'],
     [['--engine=ray', '--partition=cpu', runs], '--partition is for --engine slurm, not for ray'],
     [['--engine=slurm', '--image=x', runs], '--image is for --engine kubernetes, not for slurm'],
-    [['--engine=slurm', '--manifest=m.json', runs], 'give one of the two'],
-    [['--engine=slurm', '--seed=3'], '--seed belongs to a plan'],
-    [['--engine=slurm'], 'give PATHS, or --manifest'],
+    [['--engine=slurm', '--seed=3'], '--seed goes with PATHS'],
+    [['--engine=slurm'], 'analysis.json is not there: give PATHS'],
     [['--engine=slurm', runs, '--name=A_b'], 'small letters'],
     [['--engine=slurm', runs, '--throttle=0'], 'from 1'],
-    [['--engine=slurm', runs, '--shards=2', '--target-bytes=1GiB'], 'cannot be used with'],
+    [['--engine=slurm', runs, '--shards=0'], 'from 1'],
     [['--engine=ray', runs, '--ray-resource=fast'], '--ray-resource fast: expected two parts'],
     [['--engine=ray', runs, '--ray-resource=fast=no'], 'NAME=NUMBER'],
     [['--engine=ray', runs, '--ray-resource=fast=1e999'], 'NAME=NUMBER'],
@@ -83,29 +84,45 @@ describe('usage', () => {
   });
 });
 
-describe('a plan', () => {
-  it('is made, or found, or taken from elsewhere', async () => {
+describe('the analysis of --work', () => {
+  const file = () => join(work, 'analysis.json');
+
+  it('is kept, and is the same again with or without its paths', async () => {
     expect((await first()).status).toBe(0);
-    const manifest = join(work, 'manifest.json');
-    const text = readFileSync(manifest, 'utf8');
+    const text = readFileSync(file(), 'utf8');
     expect((await first()).status).toBe(0);
-    expect(readFileSync(manifest, 'utf8')).toBe(text);
-    work = join(work, 'other');
-    const { status, out: said } = await submit('--engine=slurm', `--manifest=${manifest}`);
-    expect({ status, said }).toMatchObject({ status: 0, said: expect.stringContaining('6 submitted') });
-    expect(existsSync(join(work, 'manifest.json'))).toBe(false);
+    expect((await again()).out).toContain('6 submitted');
+    expect(readFileSync(file(), 'utf8')).toBe(text);
   });
 
-  it('of something else in --work is not written over', async () => {
+  it.each([
+    [['--permutations=10', '--shards=6']],
+    [['--permutations=9', '--shards=5']],
+    [['--permutations=9', '--shards=6', '--exclude=x']],
+  ])('is not written over by another one: %j', async (options) => {
     await first();
-    const text = readFileSync(join(work, 'manifest.json'), 'utf8');
-    const { status, err } = await submit(runs, '--engine=slurm', '--shards=6', '--permutations=10');
+    const text = readFileSync(file(), 'utf8');
+    const { status, err } = await submit(runs, '--engine=slurm', ...options);
     expect(status).toBe(1);
     expect(err).toContain('or give another --work');
-    expect(readFileSync(join(work, 'manifest.json'), 'utf8')).toBe(text);
+    expect(readFileSync(file(), 'utf8')).toBe(text);
   });
 
-  it('leaves out files that cannot be planned, and says so', async () => {
+  it('of another version is refused', async () => {
+    await first();
+    writeFileSync(file(), readFileSync(file(), 'utf8').replace(packageVersion(), '9.9.9'));
+    expect(await again()).toMatchObject({ status: 1, err: expect.stringContaining('of another version of collapsar') });
+  });
+
+  it('that is damaged is named', async () => {
+    await first();
+    for (const text of ['', '{}', 'null', '{"head":']) {
+      writeFileSync(file(), text);
+      expect(await again()).toMatchObject({ status: 1, err: expect.stringContaining(`${file()}: damaged`) });
+    }
+  });
+
+  it('leaves out files that cannot be used, and says so', async () => {
     const bad = join(directory, 'bad.safetensors');
     writeFileSync(bad, 'nothing');
     const { status, err } = await first(bad);
@@ -115,13 +132,24 @@ describe('a plan', () => {
     expect(nothing.status).toBe(1);
   });
 
-  it('whose shards are not those of --work is refused', async () => {
+  // 64 prompts × 512 responses × 1,024 tokens in float32, with header and columns.
+  it.each([
+    [1, 1],
+    [16, 2],
+    [100, 7],
+    [1000, 63],
+    [10_000, 64],
+    [200_000, 391],
+  ])('of %i large steps has %i shards where nobody says how many', (steps, shards) => {
+    expect(usualShards(steps * 134_224_256)).toBe(shards);
+  });
+
+  it('does not take journals of another number of shards for its own', async () => {
     await first();
-    await map(0, 1);
-    writeFileSync(join(work, 'completions', '00001'), '{}');
-    const { status, err } = await again();
-    expect(status).toBe(1);
-    expect(err).toContain(join('completions', '00001'));
+    await measure(0, 1);
+    mkdirSync(join(work, 'journals', '3-of-7'));
+    writeFileSync(join(work, 'journals', '.4-of-6'), '');
+    expect((await again()).out).toContain('6 shards: 2 complete');
   });
 });
 
@@ -133,20 +161,20 @@ describe('slurm', () => {
     } finally {
       process.umask(before);
     }
-    const modes = ['map.sh', 'merge.sh', 'slurm.json'].map((name) => {
+    const modes = ['shard.sh', 'finish.sh', 'slurm.json'].map((name) => {
       return statSync(join(work, 'submissions', '001', name)).mode & 0o777;
     });
     expect(modes).toEqual([0o700, 0o700, 0o600]);
   });
 
-  it('gets an array of all shards, and a merge that depends on it', async () => {
+  it('gets an array of all shards, and a task that depends on it', async () => {
     const options = ['--partition=cpu', '--account=a b', '--qos=low', '--time=1:00:00', '--cpus=4', '--mem=2GiB'];
     const more = ['--throttle=3', '--sbatch-arg=--constraint=ssd', '--name=mine', `--collapsar=${program}`];
     const { status, out: said } = await first(...options, ...more);
     expect(status).toBe(0);
     expect(said).toContain('6 shards: 0 complete, 0 under way, 6 submitted');
     expect(said).toContain('scancel 101 102');
-    const [array, merge] = submitted();
+    const [array, last] = submitted();
     const logs = join(work, 'submissions', '001', 'logs');
     const common = ['--requeue', '--open-mode=append'];
     const rest = [
@@ -158,15 +186,21 @@ describe('slurm', () => {
       '--mem=2048M',
     ];
     const scripts = join(work, 'submissions', '001');
-    const map = ['--parsable', '--job-name=mine-map', ...common, `--output=${logs}/map-%A_%a.log`, `--chdir=${work}`];
+    const map = [
+      '--parsable',
+      '--job-name=mine-shard',
+      ...common,
+      `--output=${logs}/shard-%A_%a.log`,
+      `--chdir=${work}`,
+    ];
     expect(array?.words).toEqual([
       ...[...map, ...rest, '--array=0-5%3', '--constraint=ssd'],
-      ...[join(scripts, 'map.sh'), '0'],
+      ...[join(scripts, 'shard.sh'), '0'],
     ]);
-    const end = ['--job-name=mine-merge', ...common, `--output=${logs}/merge-%j.log`, `--chdir=${work}`, ...rest];
-    expect(merge?.words).toEqual([
+    const end = ['--job-name=mine-finish', ...common, `--output=${logs}/finish-%j.log`, `--chdir=${work}`, ...rest];
+    expect(last?.words).toEqual([
       ...['--parsable', '--dependency=afterany:101', ...end, '--constraint=ssd'],
-      join(scripts, 'merge.sh'),
+      join(scripts, 'finish.sh'),
     ]);
   });
 
@@ -174,34 +208,34 @@ describe('slurm', () => {
     slurm.setMaxArraySize(4);
     await first();
     expect(withoutWords()).toEqual([
-      { array: '0-3', script: 'submissions/001/map.sh', offset: '0' },
-      { array: '0-1', script: 'submissions/001/map.sh', offset: '4' },
-      { dependency: 'afterany:101:102', script: 'submissions/001/merge.sh' },
+      { array: '0-3', script: 'submissions/001/shard.sh', offset: '0' },
+      { array: '0-1', script: 'submissions/001/shard.sh', offset: '4' },
+      { dependency: 'afterany:101:102', script: 'submissions/001/finish.sh' },
     ]);
     slurm.forget();
     slurm.setMaxArraySize(4);
     await again('--throttle=2');
     expect(withoutWords()).toEqual([
-      { array: '0-3%2', script: 'submissions/002/map.sh', offset: '0' },
-      { array: '0-1%2', dependency: 'afterany:101', script: 'submissions/002/map.sh', offset: '4' },
-      { dependency: 'afterany:101:102', script: 'submissions/002/merge.sh' },
+      { array: '0-3%2', script: 'submissions/002/shard.sh', offset: '0' },
+      { array: '0-1%2', dependency: 'afterany:101', script: 'submissions/002/shard.sh', offset: '4' },
+      { dependency: 'afterany:101:102', script: 'submissions/002/finish.sh' },
     ]);
   });
 
   it('gets only what is missing when it is submitted again', async () => {
     await first();
-    await map(0, 2, 3);
+    await measure(0, 2, 3);
     slurm.forget();
     const { out: said } = await again();
     expect(said).toContain('6 shards: 3 complete, 0 under way, 3 submitted');
-    expect(withoutWords()[0]).toEqual({ array: '1,4-5', script: 'submissions/002/map.sh', offset: '0' });
-    await map(1, 4, 5);
+    expect(withoutWords()[0]).toEqual({ array: '1,4-5', script: 'submissions/002/shard.sh', offset: '0' });
+    await measure(1, 4, 5);
     slurm.forget();
-    expect((await again()).out).toContain('nothing to map; merge: job 101');
-    expect(withoutWords()).toEqual([{ script: 'submissions/003/merge.sh' }]);
+    expect((await again()).out).toContain('nothing to measure; results: job 101');
+    expect(withoutWords()).toEqual([{ script: 'submissions/003/finish.sh' }]);
   });
 
-  it('does not get twice what is in the queue; the merge waits for all', async () => {
+  it('does not get twice what is in the queue; the last task waits for all', async () => {
     await first();
     slurm.setQueue([
       ['101', 1, 'RUNNING'],
@@ -210,16 +244,16 @@ describe('slurm', () => {
       ['77', 2, 'RUNNING'],
       ['102', 'N/A', 'PENDING'],
     ]);
-    await map(0);
+    await measure(0);
     writeFileSync(join(slurm.directory, 'sbatch.calls'), '');
     const { out: said } = await again();
     expect(said).toContain('6 shards: 1 complete, 2 under way, 3 submitted');
     expect(withoutWords()).toEqual([
-      { array: '2-3,5', script: 'submissions/002/map.sh', offset: '0' },
-      { dependency: 'afterany:101:103', script: 'submissions/002/merge.sh' },
+      { array: '2-3,5', script: 'submissions/002/shard.sh', offset: '0' },
+      { dependency: 'afterany:101:103', script: 'submissions/002/finish.sh' },
     ]);
     expect(slurm.calls('scancel')).toEqual([['102']]);
-    expect((await again('--dry-run')).out).toMatch(/afterany:101:\$\{map_1%%;\*\} .*\nscancel 102 \|\| true\n$/);
+    expect((await again('--dry-run')).out).toMatch(/afterany:101:\$\{shards_1%%;\*\} .*\nscancel 102 \|\| true\n$/);
     // Now there is nothing that is not under way.
     slurm.setQueue([
       ...[1, 4].map((index) => ['101', index, 'RUNNING'] as const),
@@ -249,8 +283,8 @@ describe('slurm', () => {
     writeFileSync(join(slurm.directory, 'sbatch.calls'), '');
     expect((await again()).status).toBe(0);
     expect(withoutWords()).toEqual([
-      { array: '0-1', script: 'submissions/002/map.sh', offset: '4' },
-      { dependency: 'afterany:101:102:104', script: 'submissions/002/merge.sh' },
+      { array: '0-1', script: 'submissions/002/shard.sh', offset: '4' },
+      { dependency: 'afterany:101:102:104', script: 'submissions/002/finish.sh' },
     ]);
   });
 
@@ -302,27 +336,14 @@ describe('--dry-run', () => {
     expect(slurm.calls('sbatch')).toEqual([]);
   });
 
-  it('names the temporary directory that it cannot use', async () => {
-    const before = process.env.TMPDIR;
-    process.env.TMPDIR = join(directory, 'gone');
-    try {
-      const { status, err } = await first('--dry-run', `--collapsar=${program}`);
-      expect(status).toBe(1);
-      expect(err).toContain(
-        `${join(directory, 'gone')}: no temporary directory can be made in it (TMPDIR): there is no`,
-      );
-    } finally {
-      if (before === undefined) delete process.env.TMPDIR;
-      else process.env.TMPDIR = before;
-    }
-  });
-
   it('prints a script that does what the command does', async () => {
     slurm.setMaxArraySize(4);
     const options = [`--collapsar=${shellWord(program)}`, '--throttle=2'];
     await first(...options);
     const expected = submitted();
-    const scripts = ['map.sh', 'merge.sh'].map((name) => readFileSync(join(work, 'submissions', '001', name), 'utf8'));
+    const scripts = ['shard.sh', 'finish.sh'].map((name) =>
+      readFileSync(join(work, 'submissions', '001', name), 'utf8'),
+    );
     const before = expected[0]?.words;
     const firstWork = work;
     slurm.forget();
@@ -333,7 +354,7 @@ describe('--dry-run', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(submitted()[0]?.words.map((word) => word.replaceAll(work, firstWork))).toEqual(before);
     expect(withoutWords()).toEqual(expected.map(({ words: _, ...rest }) => rest));
-    for (const [at, name] of ['map.sh', 'merge.sh'].entries()) {
+    for (const [at, name] of ['shard.sh', 'finish.sh'].entries()) {
       const written = readFileSync(join(work, 'submissions', '001', name), 'utf8');
       // The quote within it is written differently.
       expect(written.replaceAll('the other work', 'work')).toBe(scripts[at]);
@@ -345,7 +366,7 @@ describe('--dry-run', () => {
     const dry = await first(`--collapsar=${shellWord(program)}`, '--dry-run');
     const { status, stderr } = spawnSync('sh', { input: dry.out, encoding: 'utf8' });
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(readFileSync(join(work, 'submissions', '001', 'merge.sh'), 'utf8')).toMatch(/\nexit "\$status"\n$/);
+    expect(readFileSync(join(work, 'submissions', '001', 'finish.sh'), 'utf8')).toMatch(/\nexit "\$status"\n$/);
   });
 
   it('prints the driver of Ray and what it is given', async () => {
@@ -381,7 +402,7 @@ describe('--dry-run', () => {
 });
 
 describe('--wait', () => {
-  /** A cluster that maps these shards at once when it is asked for anything, and then merges. */
+  /** A cluster that measures these shards at once when it is asked for anything, and then writes the results. */
   async function submitAndRun(shards: readonly number[], args: string[]) {
     const err = keeping();
     const running = collapsar(
@@ -393,7 +414,7 @@ describe('--wait', () => {
         `--collapsar=${shellWord(program)}`,
         ...places(),
         '--wait',
-        '--marker-wait=0',
+        '--shard-wait=0',
         '--quiet',
         ...args,
       ],
@@ -405,13 +426,13 @@ describe('--wait', () => {
     while (slurm.calls('sbatch').length < 2) await new Promise((done) => setTimeout(done, 20));
     for (const index of shards) {
       const env = { ...process.env, SLURM_ARRAY_TASK_ID: `${index}` };
-      expect(spawnSync('sh', [join(scripts, 'map.sh'), '0'], { env }).status).toBe(0);
+      expect(spawnSync('sh', [join(scripts, 'shard.sh'), '0'], { env }).status).toBe(0);
     }
-    spawnSync('sh', [join(scripts, 'merge.sh')]);
+    spawnSync('sh', [join(scripts, 'finish.sh')]);
     return running;
   }
 
-  it('ends with what finalize printed, and its exit status', async () => {
+  it('ends with what the analysis printed, and its exit status', async () => {
     const { status, out: text, err } = await submitAndRun([0, 1, 2, 3, 4, 5], []);
     expect({ status, text }).toEqual({ status: 1, text: 'results\n' });
     expect(err).toContain('6 submitted');
@@ -459,7 +480,7 @@ it.each<[string, (file: string) => void, string]>([
   [
     'a word',
     (file) => writeFileSync(file, 'zero\n'),
-    'expected an exit status, got "zero\\n": see the log of the merge',
+    'expected an exit status, got "zero\\n": see the log of the last task',
   ],
 ])('names an exit status that is %s', async (_, put, problem) => {
   slurm.setQueue([['102', 'N/A', 'PENDING']]);
@@ -500,7 +521,7 @@ describe('ray', () => {
 
   it('gets a driver that goes on by itself, and that is followed', async () => {
     const here = '"$(dirname "$1")"';
-    const python = standInPython(`sleep 1; for i in 0 1; do sh ${here}/map.sh $i; done; sh ${here}/merge.sh`);
+    const python = standInPython(`sleep 1; for i in 0 1; do sh ${here}/shard.sh $i; done; sh ${here}/finish.sh`);
     const args = ['--engine=ray', `--python=${python}`, `--collapsar=${shellWord(program)}`];
     const begun = await submit(runs, ...args, '--shards=2');
     expect(begun).toMatchObject({ status: 0, out: expect.stringContaining('2 submitted\ndriver: process ') });
@@ -512,9 +533,9 @@ describe('ray', () => {
     expect(tasks.shards).toEqual([0, 1]);
   });
 
-  it('is done when its merge is, also while the driver is still leaving the cluster', async () => {
-    const python = standInPython('sh "$(dirname "$1")"/merge.sh; sleep 3; true');
-    const args = ['--engine=ray', `--python=${python}`, `--collapsar=${shellWord(program)}`, '--marker-wait=0'];
+  it('is done when its results are, also while the driver is still leaving the cluster', async () => {
+    const python = standInPython('sh "$(dirname "$1")"/finish.sh; sleep 3; true');
+    const args = ['--engine=ray', `--python=${python}`, `--collapsar=${shellWord(program)}`, '--shard-wait=0'];
     await submit(runs, ...args, '--shards=2', '--wait');
     expect(existsSync(join(work, 'submissions', '001', 'status'))).toBe(true);
     const again = await submit(...args);
@@ -547,7 +568,6 @@ describe('ray', () => {
     const { status, err } = await submit(runs, '--engine=ray', `--python=${python}`, '--wait');
     expect(status).toBe(1);
     expect(err).toContain('has ended without a result');
-    mkdirSync(join(work, 'completions'), { recursive: true });
     expect(readFileSync(join(work, 'submissions', '001', 'driver.log'), 'utf8')).toBe('no cluster\n');
   });
 });

@@ -37,10 +37,7 @@ function reading(name: string, options: object): unknown {
     listSteps: () => given.listSteps('a', options),
     readSteps: () => given.readSteps('a', options).next(),
     analyze: () => given.analyze('a', options).next(),
-    planShards: () => given.planShards('a', { out: '/nowhere', ...options }),
-    mapShard: () => given.mapShard({ manifest: 'm', out: 'o', index: 0, ...options }),
-    mergeStates: () => given.mergeStates(['a'], { out: '/nowhere', ...options }),
-    finalizeShards: () => given.finalizeShards({ manifest: 'm', state: 's', ...options }).next(),
+    measureShard: () => given.measureShard('a', { out: '/nowhere', shard: { index: 0, count: 1 }, ...options }),
   };
   return calls[name]?.();
 }
@@ -88,10 +85,7 @@ function misspelt(): [what: string, argument: string, call: () => unknown][] {
     writeStep: (options) => given.writeStep(out, step, options),
     analyze: (options) => given.analyze(out, options).next(),
     analysisStream: (options) => given.analysisStream(out, options),
-    planShards: (options) => given.planShards(out, { out, ...options }),
-    mapShard: (options) => given.mapShard({ manifest: out, out, index: 0, ...options }),
-    mergeStates: (options) => given.mergeStates([out], { out, ...options }),
-    finalizeShards: (options) => given.finalizeShards({ manifest: out, state: out, ...options }).next(),
+    measureShard: (options) => given.measureShard(out, { out, shard: { index: 0, count: 1 }, ...options }),
     'ResultDirectory.journal': (options) => given.ResultDirectory.prototype.journal(options),
     readEvidence: (options) => given.readEvidence(evidence, options),
     'Monitor.reports': (options) => monitor().reports([], options).next(),
@@ -222,8 +216,6 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'logits',
     () => given.Engine.prototype.logitStats.call(engine, new Float32Array(4)),
   ],
-  ['states to merge that are no paths', 'paths[0]', () => given.mergeStates([7], { out: '/nowhere' })],
-  ['states to merge as bytes', 'paths[0]', () => given.mergeStates(new Uint8Array(2), { out: '/nowhere' })],
   ['prompts of a step that are none', 'promptTokens', () => monitorStep({ promptTokens: 'x' })],
   [
     'a saved state in place of one that runs',
@@ -262,15 +254,13 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'step.metadata',
     () => given.writeStep('/nowhere', { step: 1, ...step(), metadata: null }),
   ],
-  ['an index that is no number', 'options.index', () => given.mapShard({ manifest: 'm', out: 'o', index: '0' })],
   [
-    'a name in place of names of metrics',
-    'options.metrics',
-    () => given.finalizeShards({ manifest: 'm', state: 's', metrics: 'mi_estimate' }).next(),
+    'an index that is no number',
+    'options.shard',
+    () => given.measureShard('a', { out: 'o', shard: { index: '0', count: 1 } }),
   ],
-  ['a manifest that is none', 'options.manifest', () => given.finalizeShards({ manifest: {}, state: 's' }).next()],
-  ['readManifest of no path', 'path', () => given.readManifest({})],
-  ['Aggregates.add of nothing', 'metrics', () => new given.Aggregates().add()],
+  ['a name in place of names of metrics', 'options.metrics', () => given.analyze('a', { metrics: 'mi' }).next()],
+  ['journals that are no paths', 'options.journals', () => given.analyze('a', { journals: [7] }).next()],
   ['Judge.take of nothing', 'reading', () => new given.Judge().take()],
   ['Judge.take of evidence', 'reading', () => new given.Judge().take({ step: 1 })],
   ...['rewardRange', 'grounding', 'oscillation', 'actionInformation'].map((name): [string, string, () => unknown] => [
@@ -478,10 +468,7 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     listSteps: ['onError', 'onListing'],
     readSteps: ['onError', 'onListing', 'allocate'],
     analyze: ['onListing'],
-    planShards: ['onListing', 'onFailure'],
-    mapShard: ['onProgress', 'onFailure'],
-    mergeStates: ['onProgress', 'onRun'],
-    finalizeShards: ['onProgress', 'onFailure'],
+    measureShard: ['onListing', 'onProgress', 'onFailure'],
   }).flatMap(([name, callbacks]) =>
     callbacks.map((callback): [string, string, () => unknown] => [
       `${name} with what cannot be called as ${callback}`,
@@ -489,14 +476,13 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
       () => reading(name, { [callback]: 1 }),
     ]),
   ),
-  ...['mapShard', 'mergeStates', 'finalizeShards'].map((name): [string, string, () => unknown] => [
+  ...['analyze', 'measureShard'].map((name): [string, string, () => unknown] => [
     `${name} with what is no signal`,
     'options.signal',
     () => reading(name, { signal: {} }),
   ]),
-  ['readManifest with what cannot be called', 'onStep', () => given.readManifest('m', {})],
-  ['a shard measured again, perhaps', 'options.redo', () => reading('mapShard', { redo: 'yes' })],
-  ['a shard without a usable engine', 'options.engine', () => reading('mapShard', { engine: {} })],
+  ['a shard measured again, perhaps', 'options.resume', () => reading('measureShard', { resume: 'yes' })],
+  ['a shard without a usable engine', 'options.engine', () => reading('measureShard', { engine: {} })],
   ...[true, 3n, '1', Number.NaN].map((bytes): [string, string, () => unknown] => [
     `blocks of ${String(bytes)} bytes`,
     'options.blockBytes',
@@ -507,12 +493,11 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
     'options.allocate',
     () => given.readStepFile('examples/data/collapse/step_00001.safetensors', { allocate: () => memory }),
   ]),
-  ...[null, 0, 1e7 + 1, 2 ** 40, '4'].map((shards): [string, string, () => unknown] => [
-    `${String(shards)} shards`,
-    'options.shards',
-    () => given.planShards('examples/data', { out: '/nowhere', shards }),
+  ...[null, 0, 1e7 + 1, 2 ** 40, '4'].map((count): [string, string, () => unknown] => [
+    `${String(count)} shards`,
+    'options.shard',
+    () => given.measureShard('examples/data', { out: '/nowhere', shard: { index: 0, count } }),
   ]),
-  ['shards of no size', 'options.targetBytes', () => given.planShards('a', { out: '/nowhere', targetBytes: null })],
   ['results finished without failures', 'failures', () => given.ResultDirectory.prototype.finish({})],
   ['failures that are texts', 'failures[0]', () => given.ResultDirectory.prototype.finish({}, ['a'])],
   ['results of no settings', 'settings', () => given.ResultDirectory.prototype.finish(undefined, [])],
@@ -520,17 +505,6 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ['a record in place of a report', 'report.record', () => given.ResultDirectory.prototype.add({ step: 1 })],
   ['a journal of null', 'options.measuring', () => given.ResultDirectory.prototype.journal({ measuring: null })],
   ['a journal that stays, perhaps', 'options.keep', () => given.ResultDirectory.prototype.journal({ keep: 'no' })],
-  ['aggregates of names alone', 'metrics[0]', () => new given.Aggregates().add(['mi_estimate'])],
-  [
-    'aggregates of texts',
-    'metrics[1]',
-    () =>
-      new given.Aggregates().add([
-        ['a', 1],
-        ['b', '1'],
-      ]),
-  ],
-  ['aggregates merged with saved ones', 'other', () => new given.Aggregates().merge(new given.Aggregates().toJSON())],
   ['options that are not there yet', 'options', () => given.crossScoreMetrics(engine, { sums, lengths, groups }, soon)],
   ['options of a monitor that are not there yet', 'options', () => new given.Monitor(soon)],
   ['options of an engine that are not there yet', 'options', () => given.openEngine(soon)],
@@ -554,10 +528,7 @@ const calls: [what: string, argument: string, call: () => unknown][] = [
   ['listSteps of nothing', 'source', () => given.listSteps()],
   ['writeStep of nothing', 'step', () => given.writeStep('a.safetensors')],
   ['a tensor that is none', 'step.logprobs', () => given.writeStep('a.safetensors', { logprobs: null })],
-  ['planShards without a manifest', 'options.out', () => given.planShards('test', {})],
-  ['mapShard of nothing', 'options', () => given.mapShard()],
-  ['mergeStates without a result', 'options.out', () => given.mergeStates(['a'], {})],
-  ['finalizeShards of nothing', 'options', () => given.finalizeShards().next()],
+  ['measureShard of nothing', 'source', () => given.measureShard()],
 ];
 
 describe('arguments of a wrong type', () => {

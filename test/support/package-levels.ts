@@ -3,11 +3,9 @@ import * as engine from '../../src/exports/engine.js';
 import * as logs from '../../src/exports/logs.js';
 import * as sampling from '../../src/exports/sampling.js';
 import * as scoring from '../../src/exports/scoring.js';
-import * as shards from '../../src/exports/shards.js';
 
 export const levels = {
   'collapsar/logs': logs,
-  'collapsar/shards': shards,
   'collapsar/sampling': sampling,
   'collapsar/scoring': scoring,
   'collapsar/engine': engine,

@@ -210,7 +210,7 @@ describe('docs/guide/monitor.md', () => {
 });
 
 describe('docs/guide/shards.md', () => {
-  it('plans, maps, merges and finalizes', async () => {
+  it('measures shards and analyses their journals', async () => {
     for (const step of [1, 2, 3]) await putStep(`runs/a/step_${step}.safetensors`, smallStep(step));
     const steps: unknown[] = [];
     await run('docs/guide/shards.md', 0, { console: { log: ({ step }: { step: number }) => steps.push(step) } });

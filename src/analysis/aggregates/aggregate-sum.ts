@@ -1,13 +1,10 @@
 // Finite doubles in any order -> their exact sum. No rounding happens before the end, so that the order of adding and
 // the way partial sums are merged cannot be seen in the result.
-import { StateError } from '../../checks/errors.js';
 
 /** Sums are whole multiples of this power of two, the smallest double's. */
 const LEAST_EXPONENT = -1074;
 /** Beyond this the additions below could overflow; such sums are kept as integers. */
 const FLOAT_LIMIT = 2 ** 1000;
-/** 2^64 numbers of 2^1024 in units of 2^−1074, in hexadecimal digits. */
-const MAX_DIGITS = (1074 + 1024 + 64) / 4 + 1;
 
 const bits = new DataView(new ArrayBuffer(8));
 
@@ -91,30 +88,6 @@ export class ExactSum {
   /** The double nearest to the sum divided by `count`. */
   mean(count: number): number {
     return nearestDouble(this.units, BigInt(count));
-  }
-
-  /** Hexadecimal digits without zeros at the end, `p`, and the power of two that they are multiples of. */
-  toJSON(): string {
-    const { units } = this;
-    if (units === 0n) return '0';
-    const digits = units.toString(16);
-    const significant = digits.replace(/0+$/, '');
-    return `${significant}p${(digits.length - significant.length) * 4 + LEAST_EXPONENT}`;
-  }
-
-  /** @throws {StateError} if `json` is not what `toJSON` gives */
-  static from(json: unknown): ExactSum {
-    const sum = new ExactSum();
-    if (json === '0') return sum;
-    const [, sign, digits, exponent] =
-      (typeof json === 'string' && /^(-?)([1-9a-f](?:[0-9a-f]*[1-9a-f])?)p(-?[0-9]{1,4})$/.exec(json)) || [];
-    const zeros = (Number(exponent) - LEAST_EXPONENT) / 4;
-    if (digits === undefined || !Number.isInteger(zeros) || zeros < 0 || digits.length + zeros > MAX_DIGITS) {
-      throw new StateError(`damaged aggregates: ${String(JSON.stringify(json)).slice(0, 60)} is no exact sum`);
-    }
-    const units = BigInt(`0x${digits}`) << BigInt(zeros * 4);
-    sum.#units = sign === '-' ? -units : units;
-    return sum;
   }
 
   /** Takes everything into one integer. */

@@ -1,6 +1,5 @@
 // Finite doubles in any order -> their quantiles, within a fixed relative error. Which bucket a value belongs to
 // follows from its bits alone, so that sketches merge by adding counts: associative and commutative to the bit.
-import { StateError } from '../../checks/errors.js';
 
 /** Buckets a power of two: their width is at most 2^−8 (0.4%) of the values in them. */
 const BUCKET_BITS = 8;
@@ -21,9 +20,6 @@ interface Bucket {
   least: number;
   most: number;
 }
-
-/** A bucket as JSON: the value of a single one, [count, value] of equal ones, or [count, least, most]. */
-export type BucketJson = number | readonly [number, number] | readonly [number, number, number];
 
 export class QuantileSketch {
   readonly #buckets = new Map<number, Bucket>();
@@ -91,36 +87,6 @@ export class QuantileSketch {
       return mix(lower, upper, position - rank);
     });
   }
-
-  toJSON(): BucketJson[] {
-    return this.#sorted().map(({ count, least, most }) => {
-      if (count === 1) return least;
-      return least === most ? [count, least] : [count, least, most];
-    });
-  }
-
-  /** @throws {StateError} if `json` is not what `toJSON` gives */
-  static from(json: unknown): QuantileSketch {
-    const sketch = new QuantileSketch();
-    let previous = Number.NEGATIVE_INFINITY;
-    if (!Array.isArray(json)) throw damaged(json);
-    for (const entry of json) {
-      const [count, least, most = least, ...more] =
-        typeof entry === 'number' ? [1, entry] : Array.isArray(entry) ? entry : [];
-      const plain = typeof entry === 'number' ? 0 : (entry as unknown[] | null)?.length;
-      if (!(Number.isSafeInteger(count) && count >= 1) || more.length > 0 || plain === 1) throw damaged(entry);
-      if (!Number.isFinite(least) || !Number.isFinite(most) || Object.is(least, -0) || Object.is(most, -0))
-        throw damaged(entry);
-      const number = bucketOf(least);
-      // The one way to write each bucket: else equal sketches could differ in their bytes.
-      if (number !== bucketOf(most) || number <= previous) throw damaged(entry);
-      if ((count === 1) !== (plain === 0) || (plain === 3 && !(most > least))) throw damaged(entry);
-      previous = number;
-      sketch.#take(least, most, count);
-    }
-    if (!Number.isSafeInteger(sketch.#count)) throw damaged(sketch.#count);
-    return sketch;
-  }
 }
 
 /** From `a` to `b`; the ends exactly, and no overflow between. */
@@ -128,10 +94,4 @@ function mix(a: number, b: number, share: number): number {
   if (share === 0 || a === b) return a;
   if (share === 1) return b;
   return a * (1 - share) + b * share;
-}
-
-function damaged(entry: unknown): StateError {
-  return new StateError(
-    `damaged aggregates: ${String(JSON.stringify(entry)).slice(0, 60)} is no part of a quantile sketch`,
-  );
 }

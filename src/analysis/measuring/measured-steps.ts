@@ -69,7 +69,7 @@ export class MeasuredSteps {
       scored,
       await written.catch((error: unknown): StepMeasurement => {
         if (!(error instanceof FileError) || error === signal.reason) throw error;
-        return { metrics: [], notes: [], badRows: badRowsOf([error], rollouts) };
+        return { metrics: [], notes: [], badRows: badRowsOf([error]) };
       }),
     );
   }

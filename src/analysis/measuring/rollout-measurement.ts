@@ -51,7 +51,7 @@ export async function measureRollouts(
     const measured = await measureStep(async () => engine, input, rulesOf(options), work);
     const nameOf = ({ groupIds, groupSource }: LoggedColumns) =>
       groupSource === 'id' ? (at: number | bigint) => idOf(groupIds[Number(at)] as string) : undefined;
-    const badRows = errors.length > 0 && { badRows: badRowsOf(errors, logged) };
+    const badRows = errors.length > 0 && { badRows: badRowsOf(errors) };
     return { ...plainMeasurement(measured, nameOf(step)), ...badRows };
   });
 }
@@ -255,12 +255,11 @@ function absentNotes({ reward, action, absent }: LoggedColumns): string[] {
 }
 
 /** @param errors at least one */
-export function badRowsOf(errors: readonly FileError[], { parts }: LoggedStep): BadRow[] {
+export function badRowsOf(errors: readonly FileError[]): BadRow[] {
   const named = errors.slice(0, MOST_NAMED).map(({ path, offset, message }): BadRow => {
     const where = offset === undefined ? {} : { offset };
     const prefix = new FileError({ path, ...where }, '').message;
-    const file = parts.find((part) => part.path === path)?.file ?? path;
-    return { file, problem: message.startsWith(prefix) ? message.slice(prefix.length) : message, ...where };
+    return { file: path, problem: message.startsWith(prefix) ? message.slice(prefix.length) : message, ...where };
   });
   const more = errors.length - named.length;
   const [{ file } = { file: '' }] = named;

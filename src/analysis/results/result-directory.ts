@@ -17,7 +17,6 @@ import { Journal, type JournalOptions } from '../store/journal.js';
 import { DirectoryLock } from './directory-lock.js';
 import { makeDirectory } from './make-directory.js';
 import { isMetric, writeMetricsParquet } from './metrics-parquet.js';
-import { recordLine } from './record-line.js';
 import { MATRICES, PROMPTS, ResultTables, TEXTS } from './result-tables.js';
 
 const METRICS = 'metrics.jsonl';
@@ -146,7 +145,7 @@ export class ResultDirectory {
     checkObject(report.record, 'report.record');
     checkPath(report.file, 'report.file');
     const { record, file, run, directory, step, bytes, summary: judge } = report;
-    await this.#metrics.write(recordLine(record));
+    await this.#metrics.write(`${JSON.stringify(record)}\n`);
     this.#bytes += bytes;
     this.#steps++;
     let closed: SummaryOfRun | undefined;

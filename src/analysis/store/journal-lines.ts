@@ -9,7 +9,7 @@ import { fileLines } from '../../logs/stores/file-lines.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
 import { possibleKeys } from '../measuring/metric-names.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
-import { stringifyLossless } from '../results/lossless-json.js';
+import { stringifyLossless } from './lossless-json.js';
 
 /** Version of the form of the lines. */
 const FORMAT = 3;

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { FileError } from '../../checks/errors.js';
 import { errorCode, systemProblem } from '../../logs/stores/system-problem.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
-import { parseLossless } from '../results/lossless-json.js';
 import { openToRead } from '../results/regular-file.js';
 import { intact, type JournalStep, type ScannedJournal, scanJournal } from './journal-lines.js';
+import { parseLossless } from './lossless-json.js';
 
 /** Where the line of a measured step lies, and which content of the step it was measured from. */
 interface Entry {

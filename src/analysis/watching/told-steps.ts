@@ -8,13 +8,12 @@ import { count, fields, text } from '../../checks/saved.js';
 import { writeError } from '../../logs/stores/atomic-file.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
-import { measurementFrom } from '../measuring/measurement-from.js';
 import type { MeasureOptions } from '../measuring/step-measurement.js';
 import type { StepOfRun } from '../measuring/step-source.js';
 import { DirectoryLock } from '../results/directory-lock.js';
-import { parseLossless, stringifyLossless } from '../results/lossless-json.js';
 import { makeDirectory } from '../results/make-directory.js';
 import { differing, intact, journalHead, journalLine } from '../store/journal-lines.js';
+import { parseLossless, stringifyLossless } from '../store/lossless-json.js';
 
 const NAME = 'told-steps';
 
@@ -108,7 +107,7 @@ function toldStep(line: string): ToldStep | undefined {
   const tab = line.indexOf('\t');
   try {
     const { identity, ...step } = stepShape(JSON.parse(line.slice(0, tab)));
-    return { step, identity, measurement: measurementFrom(parseLossless(line.slice(tab + 1)), step.step) };
+    return { step, identity, measurement: parseLossless(line.slice(tab + 1)) as StepMeasurement };
   } catch (error) {
     if (error instanceof StateError || error instanceof SyntaxError) return undefined;
     throw error;

@@ -2,7 +2,6 @@
 // command that is run on an alarm.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { recordLine } from '../../analysis/results/record-line.js';
 import { watch } from '../../analysis/watching/watch.js';
 import { shortNumber } from '../../checks/numbers.js';
 import { escaped } from '../../checks/words.js';
@@ -74,7 +73,7 @@ export async function watchCommand(paths: readonly string[], flags: WatchFlags, 
   try {
     for await (const report of reports) {
       await sinks.add(report);
-      await out.write(flags.jsonl ? recordLine(report.record) : stepLine(report));
+      await out.write(flags.jsonl ? `${JSON.stringify(report.record)}\n` : stepLine(report));
       for (const verdict of verdicts.take(`${report.directory}\n${report.run}`, report.judgement?.verdicts)) {
         const { kind, severity, sentence, advice } = verdict;
         const head = `${paintedGlyph(severity, look)} ${escaped(report.run)} step ${report.step}: ${look.paint(styleOf(severity), kind)}`;

@@ -1,5 +1,4 @@
 // Reports as they come -> stdout: one screen, tables for an issue, one JSON array, or one JSON object a line.
-import { recordLine } from '../../analysis/results/record-line.js';
 import type { Profile } from '../../metrics/step-metrics.js';
 import type { StepReport } from '../../step/step-report.js';
 import { markdownText } from './screen/markdown.js';
@@ -16,7 +15,7 @@ type Write = (text: string) => Promise<void>;
 
 export function jsonLines(write: Write): AnalysisOutput {
   return {
-    report: ({ record }) => write(recordLine(record)),
+    report: ({ record }) => write(`${JSON.stringify(record)}\n`),
     end: async () => {},
   };
 }

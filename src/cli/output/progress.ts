@@ -56,6 +56,11 @@ export class Progress {
     this.#show(progress.bytes / Math.max(1, progress.totalBytes), (seconds) => textOf(progress, seconds));
   }
 
+  /** Shards of a cluster that are complete. */
+  shards(done: number, total: number): void {
+    this.#show(done / total, () => `${done}/${total} shards`);
+  }
+
   #show(share: number, textAfter: (seconds: number) => string): void {
     if (this.#stream === undefined) return;
     const now = this.#now();

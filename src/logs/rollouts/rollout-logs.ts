@@ -12,7 +12,7 @@ import { findLogs, type LogFile } from './find-logs.js';
 import type { Container, Place, RolloutFormat } from './format.js';
 import { type GatherStepOptions, gatherStep, type StepOrigin } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
-import { digestOf, LineIndex, rangesDigest } from './json-lines/line-index.js';
+import { digestOf, LineIndex } from './json-lines/line-index.js';
 import { readLogLines } from './json-lines/line-log.js';
 import { type BlockContext, type FormatChoice, formatOf } from './json-lines/parse-lines.js';
 import { ParsePool } from './json-lines/parse-pool.js';
@@ -54,8 +54,6 @@ export interface SeenLogs {
 /** The rows of one step in one file. Plain data. */
 export interface LoggedPart {
   readonly path: string;
-  /** As the user gave it, where that is not where it is opened. */
-  readonly file?: string | undefined;
   readonly container: Container;
   readonly place: Place;
   /** Size of the file. */
@@ -187,24 +185,6 @@ export class RolloutLogs {
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
       return { step: undefined, errors: [...errors, error], release };
-    }
-  }
-
-  /** @throws {FileError} naming a file whose rows of the step may no longer be those that were found */
-  async checkUnchanged({ parts }: LoggedStep): Promise<void> {
-    for (const part of parts) {
-      const file = await openLog(part, this.signal, this.reading.maxMemory);
-      try {
-        if (file.stamp === part.stamp) continue;
-        const { ranges, digest } = part;
-        const isSame = digest !== undefined && ranges !== undefined && file instanceof LineFile;
-        if (isSame && (await rangesDigest(file, ranges, this.signal)) === digest) continue;
-      } finally {
-        await file.close();
-      }
-      const problem =
-        'the file was replaced or changed after it was planned: run collapsar plan again when it is complete';
-      throw new FileError({ path: part.path }, problem);
     }
   }
 

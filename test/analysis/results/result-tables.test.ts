@@ -118,12 +118,10 @@ describe('analyze --out', () => {
     const run = join(exampleRuns, 'collapse');
     await collapsar(['analyze', run, '--out', wanted, ...options]);
     const place = join(directory, 'sharded');
-    const manifest = join(place, 'manifest.json');
-    await collapsar(['plan', run, '--out', manifest, '--shards', '3', '--permutations', '19']);
-    for (const index of ['2', '0', '1']) {
-      await collapsar(['map', '--manifest', manifest, '--out', place, '--index', index, '--quiet']);
+    for (const index of [2, 0, 1]) {
+      await collapsar(['analyze', run, '--shard', `${index}/3`, '--out', place, ...options]);
     }
-    await collapsar(['finalize', '--manifest', manifest, '--state', place, '--out', join(place, 'out'), '--quiet']);
+    await collapsar(['analyze', run, '--journals', place, '--out', join(place, 'out'), ...options]);
     const threads = join(directory, 'threads');
     await collapsar(['analyze', run, '--out', threads, '--threads', '1', '--keep-journal', ...options]);
     // What a journal has is not measured again.

@@ -2,8 +2,7 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { watch } from '../../../src/exports/logs.js';
-import { finalizeShards, mapShard, planShards } from '../../../src/exports/shards.js';
-import { analyze, type StepReport } from '../../../src/index.js';
+import { analyze, measureShard, type StepReport } from '../../../src/index.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { buildIfStale } from '../../support/built-command.js';
 import { uniformNumbers } from '../../support/random-numbers.js';
@@ -169,11 +168,9 @@ describe("the reward of TRL's logs", () => {
       expect(figures['rollout/in_group_reward_mean']).toBeGreaterThan(0.3);
       expect(figures['rollout/in_group_reward_mean']).toBeLessThan(0.8);
     }
-    const manifest = join(root, `manifest${made}`);
-    const state = join(root, `state${made}`);
-    await planShards(path, { ...options, out: manifest, shards: 3 });
-    for (const index of [2, 0, 1]) await mapShard({ manifest, index, out: state });
-    expect(await reportsOf(finalizeShards({ manifest, state }) as AsyncIterable<StepReport>)).toEqual(whole);
+    const out = join(root, `shards${made}`);
+    for (const index of [2, 0, 1]) await measureShard(path, { ...options, out, shard: { index, count: 3 } });
+    expect(await reportsOf(analyze(path, { ...options, journals: out }))).toEqual(whole);
     expect(await reportsOf(watch(path, { ...options, state: join(root, `told${made}`), once: true }))).toEqual(whole);
     const filtered = await collapsar(['filter', path, '--step', '3', '--json']);
     expect(filtered.err.replace(/\s+/g, ' ')).toContain('the reward is 1 × correct + 0.1 × shape');

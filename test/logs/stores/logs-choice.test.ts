@@ -3,8 +3,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { measureShard } from '../../../src/analysis/store/shard.js';
 import { findSteps, listSteps } from '../../../src/exports/logs.js';
-import { planShards } from '../../../src/exports/shards.js';
 import { analyze, FileError } from '../../../src/index.js';
 import { FileChoice } from '../../../src/logs/stores/file-choice.js';
 import { patternExpression } from '../../../src/logs/stores/glob-pattern.js';
@@ -92,20 +92,22 @@ describe('files that are no steps beside step files', () => {
     );
     for (const name of ['model.safetensors', 'rng_state_0.npz', 'model-00001-of-00002.safetensors'])
       expect(note).toContain(name);
-    const planned = await collapsar(['plan', root, '--out', join(directory, 'plan.json'), '--json', '--strict']);
-    expect([planned.status, JSON.parse(planned.out)]).toMatchObject([0, { steps: 2, failures: 0 }]);
-    expect(planned.err).toContain('note: 3 files found beside step files');
+    const shard = ['--shard', '0/1', '--out', join(directory, 'shards'), '--permutations', '0'];
+    const measured = await collapsar(['analyze', root, ...shard]);
+    expect(measured).toMatchObject({ status: 0, out: expect.stringContaining(': 2 steps\n') });
+    expect(measured.err).toContain('note: 3 files found beside step files');
   });
 
-  it('are told of by analyze and plan', async () => {
+  it('are told of by analyze and by a shard', async () => {
     const root = folder(usual);
     const skipped: string[] = [];
     const onSkipped = ({ path }: FileError) => skipped.push(path);
     const reports = [];
     for await (const report of analyze(root, { permutations: 0, onSkipped })) reports.push(report.step);
     expect([reports, skipped.length]).toEqual([[1, 2], 3]);
-    const planned = await planShards(root, { out: join(directory, 'other.json'), onSkipped });
-    expect([planned?.steps, planned?.failures, skipped.length]).toEqual([2, [], 6]);
+    const shard = { index: 0, count: 1 };
+    const measured = await measureShard(root, { permutations: 0, shard, out: join(directory, 'other'), onSkipped });
+    expect([measured.steps, measured.failures, skipped.length]).toEqual([2, 0, 6]);
   });
 
   it('named by themselves are errors, also where a folder has them too', async () => {
@@ -183,7 +185,7 @@ describe('--include and --exclude', () => {
     expect([names.steps, failed]).toEqual([steps.map((number) => `step_${number}.safetensors`), []]);
   });
 
-  it('are options of analyze and plan, and say why nothing is left', async () => {
+  it('are options of analyze and of a shard, and say why nothing is left', async () => {
     const root = tree();
     const chosen = ['--include', 'step_*', '--exclude', 'old', '--exclude', 'b'];
     const { status, out } = await collapsar(['analyze', root, '--jsonl', ...chosen]);
@@ -194,9 +196,9 @@ describe('--include and --exclude', () => {
         .split('\n')
         .map((line) => JSON.parse(line).step),
     ]).toEqual([0, [1, 2]]);
-    const out2 = join(directory, 'chosen.json');
-    const planned = await collapsar(['plan', root, '--out', out2, '--json', ...chosen]);
-    expect([planned.status, JSON.parse(planned.out).steps]).toEqual([0, 2]);
+    const shard = ['--shard', '0/1', '--out', join(directory, 'chosen'), '--permutations', '0'];
+    const measured = await collapsar(['analyze', root, ...shard, ...chosen]);
+    expect(measured).toMatchObject({ status: 0, out: expect.stringContaining(': 2 steps\n') });
     const none = await collapsar(['analyze', root, '--include', 'nothing*']);
     expect([none.status, none.err.replace(/\s+/g, ' ')]).toEqual([
       1,

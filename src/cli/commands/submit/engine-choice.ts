@@ -24,19 +24,19 @@ export function engineOf(flags: SubmitFlags): ClusterBackend | undefined {
   return new Ray({ ...task, address: rayAddress, python, resources });
 }
 
-function taskOptions({ name, cpus, mem, throttle, retries, markerWait }: SubmitFlags): TaskOptions {
-  return { name, cpus, memory: mem, throttle, retries, markerWait };
+function taskOptions({ name, cpus, mem, throttle, retries, shardWait }: SubmitFlags): TaskOptions {
+  return { name, cpus, memory: mem, throttle, retries, shardWait };
 }
 
 /** @throws {Usage} where pods would not see what they need */
-export function kubernetesOptions(flags: SubmitFlags, { work, out, manifest }: Submission): KubernetesOptions {
+export function kubernetesOptions(flags: SubmitFlags, { work, out }: Submission): KubernetesOptions {
   const { image = '', namespace, claim = [], envSecret = [], nodeSelector = [] } = flags;
   const claims = claim.map((text) => {
     const [name, mount] = pair(text, ':', '--claim');
     if (!mount.startsWith('/')) throw new Usage(`--claim ${text}: expected NAME:/DIRECTORY`);
     return { claim: name, mount: resolve(mount) };
   });
-  for (const path of [work, out, manifest]) {
+  for (const path of [work, out]) {
     if (claims.some(({ mount }) => mount === '/' || path === mount || path.startsWith(`${mount}/`))) continue;
     throw new Usage(`${path} is in no --claim: pods would not see it`);
   }

@@ -2,14 +2,14 @@
 // again.
 
 import { LOG_FLAGS } from '../../options/log-options.js';
-import type { PlanningFlags } from '../../options/planning-options.js';
+import type { MeasuringFlags } from '../../options/measuring-options.js';
 
 /** The options of the command line, checked one by one. */
-export interface SubmitFlags extends PlanningFlags {
+export interface SubmitFlags extends MeasuringFlags {
   engine: 'slurm' | 'ray' | 'kubernetes';
   work: string;
   out: string;
-  manifest?: string;
+  shards?: number;
   dryRun?: true;
   wait?: true;
   collapsar?: string;
@@ -18,7 +18,7 @@ export interface SubmitFlags extends PlanningFlags {
   mem?: number;
   throttle?: number;
   retries: number;
-  markerWait?: number;
+  shardWait?: number;
   quiet?: true;
   partition?: string;
   account?: string;
@@ -45,12 +45,9 @@ export const ENGINE_OPTIONS: Readonly<Record<'slurm' | 'ray' | 'kubernetes', rea
   kubernetes: ['image', 'namespace', 'claim', 'envSecret', 'nodeSelector'],
 };
 
-/** Options of the plan: given with PATHS only. */
-export const PLAN_OPTIONS = [
-  'targetBytes',
-  'shards',
+/** Options that figures depend on. */
+export const MEASURING_OPTIONS = [
   'profile',
-  'metrics',
   'permutations',
   'seed',
   'samples',
@@ -61,3 +58,6 @@ export const PLAN_OPTIONS = [
   'exclude',
   ...LOG_FLAGS,
 ] as const;
+
+/** Options of the analysis: given with PATHS only. */
+export const ANALYSIS_OPTIONS = ['shards', 'metrics', ...MEASURING_OPTIONS] as const;

@@ -1,9 +1,10 @@
 // `collapsar submit`: its options. Those of one engine are refused with another.
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MOST_SHARDS } from '../../../analysis/store/most-shards.js';
 import { LOG_FLAGS, logFlagText } from '../../options/log-options.js';
-import { byteCount, nonEmpty, notEmpty, outputPath, wholeNumber } from '../../options/option-values.js';
-import { addPlanningOptions } from '../../options/planning-options.js';
+import { addMeasuringOptions } from '../../options/measuring-options.js';
+import { byteCount, nonEmpty, outputPath, wholeNumber } from '../../options/option-values.js';
 import { addTableOptions } from '../../options/table-options.js';
 import { afterOptions } from '../../output/help-text.js';
 import type { Streams } from '../../output/streams.js';
@@ -11,8 +12,8 @@ import type { SubmitFlags } from './flags.js';
 import { ENGINE_OPTIONS } from './flags.js';
 
 const HELP = `
-Plans the analysis (or takes --manifest, or the plan that --work has). Starts a task for each shard that is not complete, and
-one that merges them and writes the results. What was complete before is kept: run again, the command submits only the rest.
+Starts a task for each shard that is not complete (collapsar analyze --shard), and one that writes the results (collapsar
+analyze --journals). What was complete before is kept: run again, without PATHS, the command submits only the rest.
 --work, --out and the step files must be where all nodes see them under the same paths.
 
 Examples:
@@ -22,7 +23,7 @@ Examples:
   collapsar submit /data/runs --engine kubernetes --image registry/collapsar:0.1 --claim data:/data --work /data/w \\
     --out /data/results | kubectl apply -f -
 
-Exit status: 0 when everything was submitted; 1 when it could not be; 2 for wrong usage. With --wait: that of finalize.`;
+Exit status: 0 when everything was submitted; 1 when it could not be; 2 for wrong usage. With --wait: that of the analysis.`;
 
 function each(text: string, before: string[] | undefined): string[] {
   return [...(before ?? []), nonEmpty(text)];
@@ -41,19 +42,18 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
   const command = program
     .command('submit')
     .description('run an analysis on a cluster: Slurm, Ray, or jobs for Kubernetes')
-    .argument('[PATH...]', 'step files, directories of them, or globs')
+    .argument('[PATH...]', 'step files, rollout logs, directories of them, or globs')
     .addOption(
       new Option('--engine <name>', 'where to run it').choices(Object.keys(ENGINE_OPTIONS)).makeOptionMandatory(),
     )
-    .requiredOption('--work <dir>', 'directory of plan, states, scripts and logs', outputPath)
+    .requiredOption('--work <dir>', 'directory of journals, scripts and logs', outputPath)
     .requiredOption('--out <dir>', 'directory of the results', outputPath)
-    .option('--manifest <file>', 'what collapsar plan wrote, instead of PATHS', notEmpty);
-  addTableOptions(addPlanningOptions(command))
+    .option('--shards <n>', 'cut into n shards (default: of 2GiB to 64GiB, about 64)', wholeNumber(1, MOST_SHARDS));
+  addTableOptions(addMeasuringOptions(command))
     .option('--threads <n>', 'threads of a task (default: its cores)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'approximate memory for a task to use (default: 300MB)', byteCount)
-    .option('--fan-in <n>', 'states that the merge has open at a time (default: 32)', wholeNumber(2, 4096))
     .option('--dry-run', 'print scripts and commands as one script that does it all; write and submit nothing')
-    .option('--wait', 'wait for its end, print what finalize printed, and exit with its status')
+    .option('--wait', 'wait for its end, print what the analysis printed, and exit with its status')
     .option(
       '--collapsar <command>',
       'how a node starts collapsar, as a shell reads it (default: this installation)',
@@ -65,9 +65,9 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--throttle <n>', 'most tasks to run at a time', wholeNumber(1, 1e6))
     .option('--retries <n>', 'times to start a task again after its node was lost', wholeNumber(0, 1000), 5)
     .option(
-      '--marker-wait <seconds>',
-      'how long the merge waits, after the last shard came, for shards that seem to be missing ' +
-        '(default: 60, as a network file system may show files that late; Kubernetes: 21600, as the merge starts with the maps)',
+      '--shard-wait <seconds>',
+      'how long the last task waits, after the last shard came, for shards that seem to be missing ' +
+        '(default: 60, as a network file system may show files that late; Kubernetes: 21600, as all tasks start together)',
       wholeNumber(0, 1e7),
     )
     .option('--quiet', 'no progress on stderr')

@@ -1,9 +1,7 @@
-// `collapsar submit`: paths or a manifest in; tasks of an engine out, and with --wait their results.
+// `collapsar submit`: paths in; tasks of an engine out, and with --wait their results.
 
 import { join, resolve } from 'node:path';
-import { checkVersion, type Manifest } from '../../../analysis/shards/manifest.js';
 import { packageRoot } from '../../../checks/package-root.js';
-import { packageVersion } from '../../../checks/package-version.js';
 import { shellLine } from '../../../checks/shell-words.js';
 import { counted, escaped } from '../../../checks/words.js';
 import { follow } from '../../../cluster/follow.js';
@@ -14,6 +12,7 @@ import {
   missingShards,
   nextNumber,
   type Submission,
+  type SubmissionFile,
   submissionDirectory,
   writeSubmission,
 } from '../../../cluster/submission.js';
@@ -22,10 +21,9 @@ import { EXIT } from '../../output/exit-codes.js';
 import { Progress } from '../../output/progress.js';
 import { Interrupted, type Streams } from '../../output/streams.js';
 import { impossibleMetrics } from '../metric-check.js';
+import { analysisOfWork } from './analysis-of-work.js';
 import { engineOf, kubernetesOptions } from './engine-choice.js';
-import type { Given, SubmitFlags } from './flags.js';
-import { PLAN_OPTIONS } from './flags.js';
-import { manifestOf } from './plan-of-work.js';
+import { ANALYSIS_OPTIONS, type Given, type SubmitFlags } from './flags.js';
 import { checkUsage, Usage } from './usage.js';
 
 /** @returns exit status */
@@ -53,11 +51,10 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
   checkUsage(paths, flags, given);
   const { out, err } = streams;
   const work = resolve(flags.work);
-  const planned = await manifestOf(paths, flags, work, streams);
-  if (planned === undefined) return EXIT.failures;
-  const { manifest, path, isNew } = planned;
-  checkVersion(manifest, packageVersion());
-  const missing = await missingShards(work, manifest);
+  const known = await analysisOfWork(paths, flags, given, work, streams);
+  if (known === undefined) return EXIT.failures;
+  const { shards, metrics, ...analysis } = known.analysis;
+  const missing = await missingShards(work, shards);
   const engine = engineOf(flags);
   const earlier = engine === undefined ? [] : await engine.underWay(work);
   const busy = new Set(earlier.flatMap(({ shards }) => [...shards]));
@@ -67,36 +64,33 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
     directory: submissionDirectory(work, number),
     work,
     out: resolve(flags.out),
-    manifest: path,
-    shards: manifest.shards.length,
+    ...{ from: analysis.from, paths: analysis.paths, measuring: analysis.measuring, shards },
     missing: missing.filter((index) => !busy.has(index)),
     collapsar: flags.collapsar ?? thisInstallation(flags.engine),
-    mapOptions: words(given, ['threads', 'maxMemory']),
-    mergeOptions: words(given, ['fanIn']),
-    finalizeOptions: words(given, ['json', 'jsonl', 'markdown', 'rows', 'failOn']),
+    shardOptions: words(given, ['threads', 'maxMemory']),
+    finishOptions: [...metrics, ...words(given, ['json', 'jsonl', 'markdown', 'rows', 'failOn', 'maxMemory'])],
     again: again(flags, given, work),
   };
-  const complete = manifest.shards.length - missing.length;
-  const counts = `${counted(manifest.shards.length, 'shards')}: ${complete} complete, ${missing.length - submission.missing.length} under way`;
+  const complete = shards - missing.length;
+  const counts = `${counted(shards, 'shards')}: ${complete} complete, ${missing.length - submission.missing.length} under way`;
 
   if (engine === undefined) {
-    await giveJobs(submission, flags, counts, streams);
+    await giveJobs(submission, known.record, flags, counts, streams);
     return EXIT.ok;
   }
+  const files = [...(known.record === undefined ? [] : [known.record]), ...engine.files(submission)];
   if (flags.dryRun) {
-    const planning = [...words(given, PLAN_OPTIONS), `--out=${path}`, '--', ...paths];
-    const plan = isNew ? `${submission.collapsar} plan ${shellLine(planning)}` : undefined;
-    await out.write(submissionScript(submission, engine.files(submission), await engine.commands(submission), plan));
+    await out.write(submissionScript(submission, files, await engine.commands(submission)));
     return EXIT.ok;
   }
 
-  // With --wait stdout is finalize's.
+  // With --wait stdout is the analysis's.
   const tell = flags.wait ? err : out;
   const going = submission.missing.length === 0 ? earlier.find(({ isWhole }) => isWhole) : undefined;
   const { directory } = going ?? submission;
   if (going === undefined) {
     await warnOfLocal([work, submission.out], streams);
-    await writeSubmission(submission, engine.files(submission));
+    await writeSubmission(submission, files);
     const started = await engine.submit(submission);
     await tell.write(`${counts}, ${submission.missing.length} submitted\n${started}\n`);
   } else {
@@ -106,19 +100,21 @@ async function submit(paths: readonly string[], flags: SubmitFlags, given: Given
     await tell.write(`Scripts, logs and, at the end, exit status: ${directory}\n`);
     return EXIT.ok;
   }
-  return outcome(engine, { ...submission, directory }, manifest, flags, streams);
+  return outcome(engine, { ...submission, directory }, flags, streams);
 }
 
 /** Jobs of Kubernetes, for the user to apply. */
 async function giveJobs(
   submission: Submission,
+  record: SubmissionFile | undefined,
   flags: SubmitFlags,
   counts: string,
   { out, err }: Streams,
 ): Promise<void> {
   const text = kubernetesJobs(submission, kubernetesOptions(flags, submission));
   if (!flags.dryRun) {
-    await writeSubmission(submission, [{ path: join(submission.directory, 'jobs.yaml'), text, isProgram: false }]);
+    const jobs = { path: join(submission.directory, 'jobs.yaml'), text, isProgram: false };
+    await writeSubmission(submission, record === undefined ? [jobs] : [record, jobs]);
   }
   await out.write(text);
   if (!flags.dryRun) await err.write(`${counts}, ${submission.missing.length} in these jobs\n`);
@@ -127,15 +123,14 @@ async function giveJobs(
 async function outcome(
   engine: ClusterBackend,
   submission: Submission,
-  manifest: Manifest,
   flags: SubmitFlags,
   streams: Streams,
 ): Promise<number> {
   const { out, err, signal } = streams;
   const progress = Progress.of(streams, flags.quiet);
   try {
-    const onProgress = progress.update.bind(progress);
-    const ended = await follow({ engine, submission, manifest, signal, onProgress });
+    const onProgress = progress.shards.bind(progress);
+    const ended = await follow({ engine, submission, signal, onProgress });
     progress.clear();
     await out.write(ended.out);
     await err.write(ended.err);
@@ -159,12 +154,11 @@ function thisInstallation(engine: SubmitFlags['engine']): string {
   return shellLine([process.execPath, join(packageRoot, 'dist', 'cli', 'main.js')]);
 }
 
-/** The command that submits what is missing: everything but what made the plan. */
+/** The command that submits what is missing: everything but what the analysis is. */
 function again(flags: SubmitFlags, given: Given, work: string): string {
-  const dropped = new Set<string>([...PLAN_OPTIONS, 'work', 'out', 'manifest', 'dryRun', 'wait']);
+  const dropped = new Set<string>([...ANALYSIS_OPTIONS, 'work', 'out', 'dryRun', 'wait']);
   const kept = [...given].flatMap(([name, option]) => (dropped.has(name) ? [] : option));
   const places = [`--work=${work}`, `--out=${resolve(flags.out)}`];
-  if (flags.manifest !== undefined) places.push(`--manifest=${resolve(flags.manifest)}`);
   return shellLine(['collapsar', 'submit', ...kept, ...places]);
 }
 

@@ -1,7 +1,7 @@
 // The command line of `collapsar submit` -> what of it makes no sense, before anything is done.
 
 import type { Given, SubmitFlags } from './flags.js';
-import { ENGINE_OPTIONS, PLAN_OPTIONS } from './flags.js';
+import { ANALYSIS_OPTIONS, ENGINE_OPTIONS } from './flags.js';
 
 /** A command line that makes no sense. */
 export class Usage extends Error {}
@@ -15,12 +15,10 @@ export function checkUsage(paths: readonly string[], flags: SubmitFlags, given: 
     }
   }
   if (paths.length === 0) {
-    const planning = PLAN_OPTIONS.find((name) => given.has(name));
-    if (planning !== undefined) {
-      throw new Usage(`${optionName(given, planning)} belongs to a plan: give PATHS, or leave it out`);
+    const option = ANALYSIS_OPTIONS.find((name) => given.has(name));
+    if (option !== undefined) {
+      throw new Usage(`${optionName(given, option)} goes with PATHS: give these, or leave it out`);
     }
-  } else if (flags.manifest !== undefined) {
-    throw new Usage('PATHS and --manifest: the manifest says what the paths are, so give one of the two');
   }
   if (flags.engine !== 'kubernetes') return;
   if (flags.wait) throw new Usage('--wait: nothing is submitted here; kubectl wait follows a job');

@@ -72,27 +72,6 @@ export function indexLines(file: LineFile, format: RolloutFormat, signal: AbortS
   return new LineIndex().advance(file, format, signal);
 }
 
-/**
- * The digest of these ranges as they are now.
- * @throws FileError when the file cannot be read
- */
-export async function rangesDigest(
-  file: LineFile,
-  ranges: readonly Range[],
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const read: (Range & { checksum: number })[] = [];
-  for (const range of ranges) {
-    let checksum = 0;
-    for await (const { bytes } of file.blocks(range.begin, range.end, signal)) {
-      checksum = crc32(bytes, checksum);
-      giveBack(bytes.buffer);
-    }
-    read.push({ ...range, checksum });
-  }
-  return digestOf(read) as string;
-}
-
 /** Tells one content of ranges from another; undefined where nothing is known of it. */
 export function digestOf(ranges: readonly (Range & { readonly checksum?: number })[]): string | undefined {
   const checksums = ranges.map(({ checksum }) => checksum);
