@@ -108,3 +108,20 @@ describe.each([
     expect(reports.flatMap(alarmsOf)).toEqual([]);
   });
 });
+
+describe('a monitor of a run whose environments nobody named', () => {
+  it('says in a note into how many groups its texts fall, from when they collapse', async () => {
+    const monitor = new Monitor({ engine, permutations: 99 });
+    const uniform = uniformNumbers(5);
+    const counts = mixed.even(mixed.namesOf(8), 4);
+    for (const own of [WORDS.texts.own, WORDS.texts.own, WORDS.texts.gone]) {
+      const { groups, tokens, promptTokens } = mixed.mixedTexts(counts, 6, () => own, uniform);
+      const lengths = (tokens as number[][]).map(({ length }) => length);
+      const open = monitor.step((monitor.lastStep ?? 0) + 1, { groups: groups as number[], lengths, due: false });
+      await open.rollouts({ tokens, promptTokens });
+      const { notes } = await open.finish();
+      const said = notes.filter((note) => note.startsWith('the 32 prompts fall into about 8 groups'));
+      expect(said).toHaveLength(own === WORDS.texts.gone ? 1 : 0);
+    }
+  });
+});
