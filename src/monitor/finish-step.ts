@@ -1,4 +1,4 @@
-// An open step and its outcomes in; its report out, and the run has taken the step. A step that fails leaves the run as it was.
+// Finishes an open step: measures what was collected, and has the run take it. Where it fails, the run is as it was.
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { FilterResult } from '../filter/index.js';
@@ -12,7 +12,7 @@ import type { RewardBucket } from '../step/outcomes/reward-buckets.js';
 import { bucketsOf } from '../step/outcomes/step-buckets.js';
 import type { StepExcerpts } from '../step/prompts/excerpts.js';
 import type { Run } from '../step/run.js';
-import { filterStep, settledOutcomes, settledRewards } from '../step/step-filter.js';
+import { filterStep, settled } from '../step/step-filter.js';
 import type { StepInput, StepRows } from '../step/step-input.js';
 import type { StepReport } from '../step/step-report.js';
 import type { CollectedScores } from './collected-scores.js';
@@ -38,8 +38,7 @@ export const PLACE = { directory: 'monitor', file: 'monitor/step' } as const;
 
 /**
  * @param perPrompt whether somebody wants to know of single prompts, too
- * @throws {ArgumentError} (as a rejection) for outcomes that do not fit, and scores that are missing; `signal.reason` when
- *   aborted
+ * @throws {ArgumentError} (as a rejection) for outcomes that do not fit and missing scores; `signal.reason` when aborted
  */
 export async function finishStep(
   run: Run,
@@ -138,6 +137,6 @@ export function previewBuckets(
   const filter = filterStep(rows, rules);
   if (filter === undefined)
     throw new ArgumentError('outcomes.rewards', 'missing: buckets are made by the rewards of each group');
-  const settled = { ...rows, rewards: settledRewards(rows, rules), outcomes: settledOutcomes(rows, rules) };
-  return bucketsOf(settled, filter, { buckets: options.buckets, isFiltered: options.filter !== null }) ?? [];
+  const usable = { ...rows, rewards: settled('rewards', rows, rules), outcomes: settled('outcomes', rows, rules) };
+  return bucketsOf(usable, filter, { buckets: options.buckets, isFiltered: options.filter !== null }) ?? [];
 }

@@ -1,5 +1,4 @@
-// One step in, all that it says on its own out: metrics of its scores, the filter's choice, and what the judge reads. It
-// knows no other step.
+// Measures one step, whatever the steps before it say: metrics of its scores, the filter's choice, the judge's reading.
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { FilterResult } from '../filter/index.js';
@@ -13,8 +12,8 @@ import { type SettledRows, stepBuckets } from './outcomes/step-buckets.js';
 import { type PromptMeasurement, promptsOfScores, promptsOfTexts } from './prompts/prompt-measurement.js';
 import { type MeasuredSamples, sampleMetrics } from './sample-metrics.js';
 import { evidenceOf, readStep } from './step-evidence.js';
-import { filterStep, type RewardRules, settledOutcomes, settledRewards } from './step-filter.js';
-import type { ScoredRows, StepInput } from './step-input.js';
+import { filterStep, type RewardRules, settled } from './step-filter.js';
+import type { StepInput } from './step-input.js';
 import type { RolloutFindings, StepMeasurement } from './step-measurement.js';
 
 /** What a step is measured by. */
@@ -52,22 +51,23 @@ export async function measureStep(
   const notes: string[] = [...(input.notes ?? [])];
   const attempt = attempts(rules.isLenient, notes);
   const filter = rows && (await attempt('no filter', () => filterStep(rows, rules)));
-  const settled = rows && {
+  const usable = rows && {
     ...rows,
-    rewards: await attempt('left out of the verdicts: rewards', () => settledRewards(rows, rules)),
-    outcomes: await attempt('left out of the verdicts: outcomes', () => settledOutcomes(rows, rules)),
+    rewards: await attempt('left out of the verdicts: rewards', () => settled('rewards', rows, rules)),
+    outcomes: await attempt('left out of the verdicts: outcomes', () => settled('outcomes', rows, rules)),
   };
-  const rollouts = settled && rules.rollouts ? rolloutFindings(settled, filter, rules, rules.rollouts) : undefined;
+  const rollouts = usable && rules.rollouts ? rolloutFindings(usable, filter, rules, rules.rollouts) : undefined;
   const isStrict = rules.profile === 'strict';
   const wanted = { perRow: isStrict && rules.judge !== null, perPrompt: isStrict && perPrompt, signal };
-  const samples = scores === undefined ? NO_SAMPLES : await samplesOf(scores, step, rules, wanted, engine);
+  const samples =
+    scores === undefined ? NO_SAMPLES : await sampleMetrics(await engine(), scores, step, { ...wanted, ...rules });
   const texts = input.texts && (await besideFirst(engine, input.texts, firstRows, signal));
   const chosen = rules.filter === null ? undefined : filter;
   const reading =
-    settled &&
+    usable &&
     rules.judge &&
     (await attempt('no verdicts', () => {
-      const evidence = { step, rows: settled, samples, texts, filter: chosen, rollouts: rollouts?.metrics };
+      const evidence = { step, rows: usable, samples, texts, filter: chosen, rollouts: rollouts?.metrics };
       const leaveOut = (column: string, problem: string): void => {
         notes.push(`left out of the verdicts: ${column}: ${problem}`);
       };
@@ -105,16 +105,6 @@ function attempts(isLenient: boolean, notes: string[]) {
 }
 
 const NO_SAMPLES: MeasuredSamples = { samples: [] };
-
-async function samplesOf(
-  scores: ScoredRows,
-  step: number,
-  { profile, permutations, seed }: StepRules,
-  wanted: { readonly perRow: boolean; readonly perPrompt: boolean; readonly signal: AbortSignal | undefined },
-  engine: () => Promise<Engine>,
-): Promise<MeasuredSamples> {
-  return sampleMetrics(await engine(), scores, step, { profile, permutations, seed, ...wanted });
-}
 
 /** Means over rows that are all there, buckets, and what early stops look at. */
 function rolloutFindings(

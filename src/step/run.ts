@@ -1,5 +1,4 @@
-// The measured steps of one run, in their order -> reports: moving averages, early stops, regimes and verdicts, which depend on
-// the steps before.
+// Takes the measured steps of one run in their order, and reports what depends on it: averages, early stops, verdicts.
 import { withAverages } from '../metrics/reporting/moving-averages.js';
 import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
@@ -93,7 +92,7 @@ export class Run {
 
     const isStrict = stepMetrics?.profile !== 'ragen';
     const remarks = [...measurement.notes, ...(judgement?.notes ?? []), ...(isLater || !isStrict ? [] : [disorder])];
-    const { metrics, absent, notes } = together(samples, texts, remarks);
+    const { metrics, absent, notes } = mergedFigures(samples, texts, remarks);
     for (const warning of rollouts?.warnings ?? []) notes.add(warning);
     Object.assign(metrics, rollouts?.metrics, filter?.metrics);
     if (filter !== undefined) {
@@ -156,7 +155,7 @@ export class Run {
 }
 
 /** What is logged of the samples of a step, and of its texts, in one. */
-function together(
+function mergedFigures(
   samples: readonly StepMetrics[],
   texts: TextMetrics | undefined,
   remarks: readonly string[],

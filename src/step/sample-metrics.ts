@@ -27,17 +27,16 @@ export async function sampleMetrics(
   engine: Engine,
   { scores, samplers, plan }: ScoredRows,
   step: number,
-  options: SampleOptions,
+  { profile, permutations, seed, perRow, perPrompt, signal }: SampleOptions,
 ): Promise<MeasuredSamples> {
-  const common = { ...options, step };
+  const common = { profile, permutations, seed, perRow, step, signal };
   if (plan !== undefined) {
-    const metrics = await sampledMetrics(engine, plan, scores, { ...common, perPrompt: false });
-    return { samples: [metrics], matched: options.perRow ? sampledMatched(plan, scores, metrics) : undefined };
+    const metrics = await sampledMetrics(engine, plan, scores, common);
+    return { samples: [metrics], matched: perRow ? sampledMatched(plan, scores, metrics) : undefined };
   }
   const samples: StepMetrics[] = [];
   for (const [at, sampler] of (samplers.length === 0 ? [undefined] : samplers).entries()) {
-    const perPrompt = options.perPrompt && at === 0;
-    samples.push(await metricsOfScores(engine, scores, { ...common, perPrompt, sampler }));
+    samples.push(await metricsOfScores(engine, scores, { ...common, perPrompt: perPrompt && at === 0, sampler }));
   }
   return { samples };
 }

@@ -58,7 +58,7 @@ const TENSORS: { readonly [Column in keyof RowEvidence]?: string } = {
 };
 
 /**
- * @param leaveOut told of a column that does not fit the others, which costs what is made of it; undefined: it is an error
+ * @param leaveOut called with a column that does not fit, which costs what is made of it; undefined: it is an error
  * @throws {ArgumentError} naming what does not fit
  */
 export async function readStep(

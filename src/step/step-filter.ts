@@ -35,25 +35,15 @@ export function filterStep(rows: StepRows, { filter, turnRewards, words }: Rewar
 }
 
 /**
- * What every row's episode was given.
+ * What every row's episode was given. Verdicts ask first whether a row was right.
  * @throws {ArgumentError} where the turns of an episode disagree
  */
-export function settledRewards(rows: StepRows, rules: RewardRules): ArrayLike<number> | undefined {
-  const { rewards } = rows;
-  const known = Array.isArray(rewards) ? Float64Array.from(rewards, (reward) => reward ?? Number.NaN) : rewards;
-  return settled('rewards', known as ArrayLike<number> | undefined, rows, rules);
-}
-
-/** The same of outcomes: verdicts ask first whether a row was right. */
-export function settledOutcomes(rows: StepRows, rules: RewardRules): ArrayLike<number> | undefined {
-  return settled('outcomes', rows.correct ?? rows.outcomes, rows, rules);
-}
-
-function settled(
+export function settled(
   name: 'rewards' | 'outcomes',
-  values: ArrayLike<number> | undefined,
-  { groups, episodes, turns }: StepRows,
+  { groups, episodes, turns, rewards, correct, outcomes }: StepRows,
   { turnRewards, words }: RewardRules,
 ): ArrayLike<number> | undefined {
+  const known = Array.isArray(rewards) ? Float64Array.from(rewards, (reward) => reward ?? Number.NaN) : rewards;
+  const values = name === 'rewards' ? (known as ArrayLike<number> | undefined) : (correct ?? outcomes);
   return episodeRewards({ groups, episodes, turns: episodes && turns, [name]: values }, turnRewards, words)[name];
 }

@@ -1,5 +1,5 @@
-// What one step brings to be measured, in one form, whether a trainer hands it in or a file or a log holds it. Three makers
-// give it: monitor/finish-step.ts, analysis/measuring/step-measurement.ts and rollout-measurement.ts.
+// One step to be measured, in one form: monitor/finish-step.ts makes it of a trainer's scores and outcomes,
+// analysis/measuring/step-measurement.ts of a step file, analysis/measuring/rollout-measurement.ts of a log.
 import type { Integers } from '../engine/tensor/tensor.js';
 import type { RewardValues } from '../filter/index.js';
 import type { CheckedScores } from '../metrics/metric-arguments.js';
@@ -15,7 +15,7 @@ export interface StepInput {
   readonly step: number;
   readonly scores?: ScoredRows | undefined;
   readonly texts?: MeasuredTexts | undefined;
-  /** Undefined where nothing tells which rows are of one prompt, or where the figures of scores are all that is wanted. */
+  /** Undefined where nothing tells which rows are of one prompt, or where only figures of scores are wanted. */
   readonly rows?: StepRows | undefined;
   readonly prompts?: StepPrompts | undefined;
   /** What the maker has to say of the step. */

@@ -1,5 +1,4 @@
-// What one step says on its own: it does not depend on any other step, so that steps can be measured anywhere and in any
-// order (run.ts puts them in theirs).
+// What one step says by itself: steps can be measured anywhere and in any order (run.ts puts them in theirs).
 import type { FilterResult } from '../filter/index.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';

@@ -21,8 +21,8 @@ export interface StepReport<Filter = FilterView> {
   readonly due: boolean;
   /**
    * Every figure as one flat record, under the keys that dashboards know, such as
-   * `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a number. Pass it to the logger. Of an analysis with
-   * the option `metrics` the chosen ones. docs/guide/monitor.md lists the keys.
+   * `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a number. Pass it to the logger. An analysis
+   * with the option `metrics` gives the chosen ones. docs/guide/monitor.md lists the keys.
    */
   readonly metrics: Readonly<Record<string, number>>;
   /** Logged key -> why this metric cannot be given (`strict`). */

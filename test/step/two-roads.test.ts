@@ -1,4 +1,4 @@
-// The same steps given to a Monitor and, through step files or rollout logs, to analyze: what both say of a step is equal to the bit.
+// The same steps given to a Monitor and, as step files or rollout logs, to analyze: both say the same to the bit.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
