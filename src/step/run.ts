@@ -1,13 +1,12 @@
 // Takes the measured steps of one run in their order, and reports what depends on it: averages, early stops, verdicts.
 import { withAverages } from '../metrics/reporting/moving-averages.js';
 import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
-import type { StepMetrics } from '../metrics/step-metrics.js';
-import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
+import { TEXT_PREFIX } from '../metrics/text-metrics.js';
 import { EarlyStops, type ResolvedEarlyStop } from '../verdicts/early-stop/early-stops.js';
 import { Judge, type JudgeOptions, type RunSummary } from '../verdicts/index.js';
 import type { FirstTexts } from './first-texts.js';
 import { promptFindings } from './prompts/prompt-findings.js';
-import type { FilterView, StepMeasurement } from './step-measurement.js';
+import type { FilterView, RolloutFindings, StepMeasurement } from './step-measurement.js';
 import { type KeyChoice, stepRecord } from './step-record.js';
 import type { StepReport } from './step-report.js';
 
@@ -75,36 +74,31 @@ export class Run {
   ): StepReport<Filter> {
     const { step, file, bytes } = taken;
     const { averages: before, earlyStops: stopsBefore, judge, firstTexts } = this.#progress;
-    const { texts, excerpts, filter, rollouts, reading } = measurement;
+    const { texts, excerpts, filter, rollouts = {}, reading } = measurement;
     const disorder = this.#last && disorderOf(taken, this.#last, this.#name);
     const isLater = disorder === undefined;
 
     const state = RunningState.from(before);
     const samples = measurement.metrics.map((sample) => withAverages(sample, state, step));
     const [stepMetrics] = samples;
-    const { meanRewardStd, success } = rollouts ?? {};
+    const { meanRewardStd, success, buckets, gradients, bucketMetrics }: Partial<RolloutFindings> = rollouts;
     const earlyStops = isLater
       ? stopsBefore.after(step, { meanRewardStd, filterEmpty: filter?.empty, success })
       : stopsBefore;
-    const { stops } = earlyStops;
     // Last, as it is the one thing here that remembers.
     const judgement = isLater && judge && reading ? judge.take(reading, stepMetrics, texts) : undefined;
 
     const isStrict = stepMetrics?.profile !== 'ragen';
     const remarks = [...measurement.notes, ...(judgement?.notes ?? []), ...(isLater || !isStrict ? [] : [disorder])];
-    const { metrics, absent, notes } = mergedFigures(samples, texts, remarks);
-    for (const warning of rollouts?.warnings ?? []) notes.add(warning);
-    Object.assign(metrics, rollouts?.metrics, filter?.metrics);
-    if (filter !== undefined) {
-      const [isEmpty, inARow] = EMPTY_FILTER_KEYS;
-      metrics[isEmpty] = filter.empty ? 1 : 0;
-      const consecutive = earlyStops.consecutiveEmpty;
-      if (isLater && consecutive !== undefined) metrics[inARow] = consecutive;
-    }
-    Object.assign(metrics, rollouts?.bucketMetrics);
-    for (const { reason } of stops) metrics[`early_stopped/${reason}`] = 1;
-    const { buckets, gradients } = rollouts ?? {};
+    const { metrics, absent, notes } = loggedParts({ ...measurement, metrics: samples, notes: remarks });
+    const [isEmpty, inARow] = EMPTY_FILTER_KEYS;
+    if (filter !== undefined) metrics[isEmpty] = filter.empty ? 1 : 0;
+    const consecutive = earlyStops.consecutiveEmpty;
+    if (filter !== undefined && isLater && consecutive !== undefined) metrics[inARow] = consecutive;
+    Object.assign(metrics, bucketMetrics);
+    const { stops } = earlyStops;
     const [stop] = stops;
+    for (const { reason } of stops) metrics[`early_stopped/${reason}`] = 1;
     const report: Omit<StepReport<Filter>, 'record'> = {
       run: this.#name,
       step,
@@ -154,12 +148,12 @@ export class Run {
   }
 }
 
-/** What is logged of the samples of a step, and of its texts, in one. */
-function mergedFigures(
-  samples: readonly StepMetrics[],
-  texts: TextMetrics | undefined,
-  remarks: readonly string[],
-): { metrics: Record<string, number>; absent: Record<string, string>; notes: Set<string> } {
+/** What is logged of a step, why the rest is absent, and what to know of it, in one. */
+function loggedParts({ metrics: samples, texts, filter, rollouts, notes: remarks }: StepMeasurement): {
+  metrics: Record<string, number>;
+  absent: Record<string, string>;
+  notes: Set<string>;
+} {
   const metrics: Record<string, number> = {};
   const absent: Record<string, string> = {};
   const notes = new Set(remarks);
@@ -170,11 +164,9 @@ function mergedFigures(
     for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
     for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
   }
-  if (texts !== undefined) {
-    Object.assign(metrics, texts.logged);
-    for (const [key, reason] of Object.entries(texts.absent)) absent[TEXT_PREFIX + key] = reason;
-    for (const note of texts.notes) notes.add(note);
-  }
+  Object.assign(metrics, texts?.logged, rollouts?.metrics, filter?.metrics);
+  for (const [key, reason] of Object.entries(texts?.absent ?? {})) absent[TEXT_PREFIX + key] = reason;
+  for (const note of [...(texts?.notes ?? []), ...(rollouts?.warnings ?? [])]) notes.add(note);
   return { metrics, absent, notes };
 }
 

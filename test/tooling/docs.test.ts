@@ -5,6 +5,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as collapsar from '../../src/index.js';
+import { RECORD_PARTS } from '../../src/step/step-record.js';
 import { collapsar as command } from '../cli/cli-streams.js';
 import { levels } from '../support/package-levels.js';
 
@@ -138,6 +139,16 @@ describe('the command', () => {
     const text = files.map(read).join('\n');
     const undocumented = options.filter((option) => option !== '--help' && !new RegExp(`${option}\\b(?!-)`).test(text));
     expect(undocumented).toEqual([]);
+  });
+});
+
+describe('docs/reference/cli.md', () => {
+  it('says of every part of a record what it is, and that --metrics selects it', () => {
+    const page = read('reference/cli.md');
+    const rows = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
+    expect(rows).toEqual(expect.arrayContaining([...RECORD_PARTS]));
+    const [, selected = ''] = /`--metrics` can also select ([^,]*(?:, [^,]*)*?), by these names/.exec(page) ?? [];
+    for (const part of RECORD_PARTS) expect(selected).toContain(`\`${part}\``);
   });
 });
 
