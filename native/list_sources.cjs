@@ -1,7 +1,7 @@
-// What binding.gyp reads from sources.json, one item a line.
-//   node list_sources.cjs engine|node      the files of that list
-//   node list_sources.cjs simd avx2        the kernel files of one instruction set: those named *_avx2.cpp
-//   node list_sources.cjs flags avx2       the compiler flags they share
+// What binding.gyp reads from sources.json, one item a line; files as they are called from the top.
+//   node native/list_sources.cjs engine|node      the files of that list
+//   node native/list_sources.cjs simd avx2        the kernel files of one instruction set: those named *_avx2.cpp
+//   node native/list_sources.cjs flags avx2       the compiler flags they share
 const { basename } = require('node:path');
 const sources = require('./sources.json');
 
@@ -20,10 +20,11 @@ const flags = kernels.map((entry) => entry.flags.join('\n'));
 // gyp knows flags for a target only, so one target serves one instruction set.
 if (new Set(flags).size > 1) throw new Error(`native/sources.json: the ${isa} kernels must all have the same flags`);
 
+const fromTop = (file) => `native/${file}`;
 const lines = {
-  engine: () => sources.engine,
-  node: () => sources.node,
-  simd: () => kernels.map((entry) => entry.file),
+  engine: () => sources.engine.map(fromTop),
+  node: () => sources.node.map(fromTop),
+  simd: () => kernels.map((entry) => fromTop(entry.file)),
   flags: () => [flags[0]],
 };
 console.log(lines[list]().join('\n'));

@@ -1,7 +1,7 @@
 // Compiles the native addon: `collapsar build` runs this, and scripts/install.mjs in a clone and where no prebuilt
 // addon fits.
-// With CMake -> build/cmake/Release/collapsar.node; without it by npm's node-gyp -> build/Release/collapsar.node.
-// Nothing is downloaded: the Node-API headers come from the package node-api-headers.
+// With CMake, which cmake-js drives -> build/cmake/Release/collapsar.node; without it by npm's node-gyp ->
+// build/Release/collapsar.node. Nothing is downloaded: the Node-API headers come from the package node-api-headers.
 // With CMake and nvcc also the CUDA backend -> build/cmake/Release/collapsar_cuda.so, where NVIDIA's driver is and for
 // its GPUs.
 // COLLAPSAR_BUILD=cmake|gyp chooses the way; COLLAPSAR_CUDA=on insists on the backend, off leaves it out, auto forgets
@@ -10,7 +10,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import {
   chooseBuild,
@@ -23,6 +23,7 @@ import {
   missingToolsMessage,
   namedCompiler,
   nvccPackages,
+  placeOf,
   versionOf,
   versionOfCompiler,
 } from './addon-tools.mjs';
@@ -41,7 +42,8 @@ const addons = {
 const backend = join(out, 'Release', 'collapsar_cuda.so');
 const cudaFailed = join(out, 'cuda-failed.txt');
 const cudaChoice = join(root, 'build', 'cuda-choice.txt');
-const gypBuild = join(root, 'native', 'build');
+/** Where a release has its binding.gyp: package managers take one at the top for an install script. */
+const gypOfRelease = join(root, 'native', 'binding.gyp');
 
 /** Seconds of one processor that a build takes, to say how long it will be. */
 const work = { cmake: 130, gyp: 260, cudaBase: 15, cudaArchitecture: 25 };
@@ -82,31 +84,44 @@ function cachedCompiler() {
   return readFileSync(cmakeCache, 'utf8').match(/^CMAKE_CXX_COMPILER:\w+=(.+)$/m)?.[1];
 }
 
-// The package tells its folder from the working directory, CMake would from the sources'.
-const headerFolders = () => [require('node-api-headers').include_dir, resolve(require('node-addon-api').include_dir)];
+/** Runs a command of cmake-js, with options of its own and then such as CMake has. */
+function cmakeJs(command, env, own, options = []) {
+  const args = [command, '--directory', root, '--out', out, '--log-level', 'warn', ...own, '--', ...options];
+  return runTool(process.execPath, [findCMakeJs(), ...args], env);
+}
 
-const configure = (tools, env, ...options) =>
-  runTool(
-    'cmake',
-    [
-      ...['-S', root, '-B', out, ...(tools.ninja ? ['-G', 'Ninja'] : [])],
-      ...['-DCMAKE_BUILD_TYPE=Release', `-DCOLLAPSAR_NODE_HEADERS=${headerFolders().join(';')}`, ...options],
-    ],
-    env,
-  );
+function findCMakeJs() {
+  try {
+    return require.resolve('cmake-js/bin/cmake-js');
+  } catch {
+    return fail(
+      'the package cmake-js, which collapsar depends on, is not installed: npm ci in a clone, else npm install.',
+    );
+  }
+}
+
+const configure = (env, ...options) =>
+  // cmake-js would put flags of its own in the place of those of CXXFLAGS.
+  cmakeJs('configure', env, compilerOptions(), [`-DCMAKE_CXX_FLAGS=${env.CXXFLAGS ?? ''}`, ...options]);
 const compile = (env, target) =>
-  runTool('cmake', ['--build', out, '--target', target, '--parallel', String(availableParallelism())], env);
+  cmakeJs('build', env, [...compilerOptions(), '--target', target, '--parallel', String(availableParallelism())]);
 
-async function buildWithCMake(tools, env) {
+/** Names the compiler of CXX where there is no other: cmake-js looks for g++ and clang++ alone. CMake reads CXX. */
+function compilerOptions() {
+  if (!process.env.CXX || placeOf('g++') || placeOf('clang++')) return [];
+  return ['--cc', 'cc', '--cxx', namedCompiler().join(';')];
+}
+
+async function buildWithCMake(env) {
   // Once there is a cache CMake keeps to its compiler, whatever CXX says. Only objects of another one are compiled
   // again.
   if (process.env.CXX && cachedCompiler() !== namedCompiler()[0]) rmSync(cmakeCache, { force: true });
   const options = ['-DCOLLAPSAR_TESTS=OFF', '-DCOLLAPSAR_CUDA=OFF'];
-  let result = await configure(tools, env, ...options);
+  let result = await configure(env, ...options);
   if (result.status !== 0 && existsSync(cmakeCache)) {
     // A cache of another place, generator or compiler: start afresh once.
     rmSync(out, { recursive: true, force: true });
-    result = await configure(tools, env, ...options);
+    result = await configure(env, ...options);
   }
   if (result.status === 0) result = await compile(env, 'collapsar');
   const compiler = process.env.CXX || cachedCompiler();
@@ -119,21 +134,21 @@ async function buildWithCMake(tools, env) {
  * The CUDA backend, in the folder of the addon's build and after it, so that what fails here fails alone.
  * Resolves to null, or to the output of what failed.
  */
-async function buildCuda(tools, env, nvcc, architectures) {
+async function buildCuda(env, nvcc, architectures) {
   const cuda = { ...env, CUDACXX: nvcc };
   const chosen = architectures === null ? [] : [`-DCOLLAPSAR_CUDA_ARCHITECTURES=${architectures.join(';')}`];
-  const configured = await configure(tools, cuda, '-DCOLLAPSAR_CUDA=ON', ...chosen);
+  const configured = await configure(cuda, '-DCOLLAPSAR_CUDA=ON', ...chosen);
   const result = configured.status === 0 ? await compile(cuda, 'collapsar_cuda') : configured;
   if (result.status === 0 && existsSync(backend)) return null;
   // Nor are nvcc and its compiler looked for again while they are in the cache.
   rmSync(cmakeCache, { force: true });
-  await configure(tools, env, '-DCOLLAPSAR_CUDA=OFF');
+  await configure(env, '-DCOLLAPSAR_CUDA=OFF');
   return result.output;
 }
 
 async function buildWithGyp(env) {
   // node-gyp wants a folder as Node's header tarball has it. The headers of Node-API are all that the addon includes.
-  const headers = join(gypBuild, 'node-headers');
+  const headers = join(root, 'build', 'node-headers');
   mkdirSync(join(headers, 'include'), { recursive: true });
   cpSync(require('node-api-headers').include_dir, join(headers, 'include', 'node'), { recursive: true });
   const common = `{
@@ -142,24 +157,26 @@ async function buildWithGyp(env) {
 }
 `;
   writeFileSync(join(headers, 'common.gypi'), common);
+  const gyp = join(root, 'binding.gyp');
+  const isRelease = !existsSync(gyp);
+  if (isRelease) cpSync(gypOfRelease, gyp);
   // A relative path, for gyp's Makefile does not quote what it hands to the compiler: the package's own may have
   // spaces. Not `rebuild`: that empties build/.
   const args = ['configure', 'build', '--nodedir=build/node-headers', '--force-process-config'];
-  const jobs = `--jobs=${availableParallelism()}`;
-  const result = await runTool(process.execPath, [findNodeGyp(), ...args, jobs], env, join(root, 'native'));
-  if (result.status === 0) {
-    mkdirSync(dirname(addons.gyp), { recursive: true });
-    cpSync(join(gypBuild, 'Release', 'collapsar.node'), addons.gyp);
-  }
+  const result = await runTool(process.execPath, [findNodeGyp(), ...args, `--jobs=${availableParallelism()}`], env);
+  if (isRelease) rmSync(gyp);
   return { ...result, tool: 'node-gyp' };
 }
 
 /** When the youngest file that goes into the addon changed, in milliseconds. */
 function sourcesChanged() {
   const native = readdirSync(join(root, 'native'), { recursive: true })
-    .filter((name) => !/^(build|test)\b/.test(name))
+    .filter((name) => !/^test\b/.test(name))
     .map((name) => join('native', name));
-  const files = [...native, 'CMakeLists.txt', 'scripts/build-addon.mjs'];
+  const top = ['CMakeLists.txt', 'binding.gyp', 'scripts/build-addon.mjs'].filter((name) =>
+    existsSync(join(root, name)),
+  );
+  const files = [...native, ...top];
   return Math.max(...files.map((name) => statSync(join(root, name)).mtimeMs));
 }
 
@@ -239,7 +256,6 @@ function dropObjects() {
     }
   };
   prune(join(root, 'build'));
-  rmSync(gypBuild, { recursive: true, force: true });
 }
 
 if (process.platform === 'win32') fail('Windows is not supported; WSL2 (Windows Subsystem for Linux) is.');
@@ -280,7 +296,7 @@ rmSync(backend, { force: true });
 const env = buildEnvironment(tools);
 const started = performance.now();
 say(`compiling the addon with ${build === 'cmake' ? 'CMake' : 'node-gyp'}: ${about(work[build])}`);
-const result = build === 'cmake' ? await buildWithCMake(tools, env) : await buildWithGyp(env);
+const result = build === 'cmake' ? await buildWithCMake(env) : await buildWithGyp(env);
 if (result.status !== 0) {
   const compiler = result.compiler ?? tools.compiler;
   const version = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
@@ -304,7 +320,7 @@ if (cuda.nvcc === undefined) {
   say(
     `compiling the CUDA backend for ${names}: ${about(work.cudaBase + work.cudaArchitecture * (architectures?.length ?? 4))}`,
   );
-  const output = await buildCuda(tools, env, cuda.nvcc, architectures);
+  const output = await buildCuda(env, cuda.nvcc, architectures);
   if (output === null) {
     rmSync(cudaFailed, { force: true });
     say(`built the CUDA backend with ${cuda.nvcc} in ${seconds(performance.now() - cudaStarted)} s`);

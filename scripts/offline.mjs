@@ -2,10 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { devNull } from 'node:os';
 
-/** npm's own variables, which `npm test` hands to its children: all unset. */
+/** npm's own variables, which `npm test` hands to its children: all unset; and no news of npm amid what is read. */
 function withoutNpmSettings() {
   const names = Object.keys(process.env).filter((name) => /^npm_/i.test(name));
-  return Object.fromEntries(names.map((name) => [name, undefined]));
+  return { ...Object.fromEntries(names.map((name) => [name, undefined])), npm_config_update_notifier: 'false' };
 }
 
 const deadProxy = 'http://127.0.0.1:9';

@@ -2,7 +2,7 @@
 //   npm run release:pack [folder]        build/release/ by default
 // The packages of prebuilt files become optional dependencies, which npm ci in a clone could not find in a registry
 // before they are published; and there is no install script, which package managers ask their users about.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { platforms } from './prebuild.mjs';
 import { root, run } from './stage.mjs';
@@ -38,6 +38,8 @@ export async function packRelease(folder) {
   await run('npm', ['pack', '--pack-destination', work], { quiet: true });
   await run('tar', ['-xzf', join(work, plain), '-C', work], { quiet: true });
   const inside = join(work, 'package');
+  // Package managers take one at the top for an install script; scripts/build-addon.mjs knows this place.
+  renameSync(join(inside, 'binding.gyp'), join(inside, 'native', 'binding.gyp'));
   writeFileSync(join(inside, 'package.json'), `${JSON.stringify(releaseManifest(manifest), null, 2)}\n`);
   await run('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: inside, quiet: true });
   rmSync(work, { recursive: true });

@@ -16,7 +16,7 @@ export function configureArguments(folder, options) {
   const require = createRequire(import.meta.url);
   const headers = [require('node-api-headers').include_dir, resolve(require('node-addon-api').include_dir)].join(';');
   const generator = versionOf('ninja') === null ? [] : ['-G', 'Ninja'];
-  const given = [`COLLAPSAR_NODE_HEADERS=${headers}`, ...options].map((option) => `-D${option}`);
+  const given = [`CMAKE_JS_INC=${headers}`, ...options].map((option) => `-D${option}`);
   return ['-S', root, '-B', folder, ...generator, ...given];
 }
 

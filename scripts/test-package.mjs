@@ -98,6 +98,8 @@ console.log('\na release and its prebuilt package, without a compiler or CMake')
 const name = `${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}`;
 const isDebian = process.platform === 'linux' && versionOf('dpkg-deb') !== null && versionOf('apt-get') !== null;
 const released = await packRelease(join(work, 'release'));
+const { output: inRelease } = await run('tar', ['-tzf', released], { quiet: true });
+check(!inRelease.includes('package/binding.gyp\n'), 'the release has a binding.gyp, which package managers would run');
 const empty = join(work, 'empty');
 const toolless = ['cmake', 'ctest', 'make', 'gmake', 'ninja', 'gcc', 'g++', 'cc', 'c++', 'clang', 'clang++'];
 if (!isDebian) {

@@ -115,7 +115,7 @@ const long = [
     name: 'packages',
     run: script('test-package.mjs'),
     advice:
-      'npm run test:package; "files" in package.json says what is packed; native/binding.gyp must do what CMakeLists.txt does',
+      'npm run test:package; "files" in package.json says what is packed; binding.gyp must do what CMakeLists.txt does',
   },
   {
     name: 'Python',

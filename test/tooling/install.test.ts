@@ -32,8 +32,6 @@ beforeAll(() => {
     copyFileSync(join(repository, 'scripts', name), join(root, 'scripts', name));
   symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'));
   copyFileSync(join(repository, 'package.json'), join(root, 'package.json'));
-  const target = "{ 'target_name': 'collapsar', 'sources': ['empty.cpp'] }";
-  writeFileSync(join(root, 'native', 'binding.gyp'), `{ 'targets': [${target}] }\n`);
   writeFileSync(join(root, 'native', 'addon.cpp'), '#error refused\n');
   writeFileSync(join(root, 'native', 'empty.cpp'), '\n');
   const lines = ['cmake_minimum_required(VERSION 3.19)', 'project(collapsar LANGUAGES CXX)'];
@@ -116,10 +114,17 @@ describe.skipIf(!canBuild)('scripts/install.mjs', () => {
     expect(said).toContain('the compiler was wrapped-g++ of the test');
   });
 
-  it.runIf(found('python3') && found('make'))('builds with node-gyp where the path has spaces', () => {
+  it.runIf(found('python3') && found('make')).each([
+    ['', 'a clone'],
+    ['native', 'a release'],
+  ])('builds with node-gyp where the path has spaces, by binding.gyp in ./%s as %s has it', (folder) => {
+    const gyp = join(root, folder, 'binding.gyp');
+    writeFileSync(gyp, "{ 'targets': [{ 'target_name': 'collapsar', 'sources': ['native/empty.cpp'] }] }\n");
     const { said } = install({ COLLAPSAR_BUILD: 'gyp' });
     // An addon that is empty.
     expect(said).toContain(join('build', 'Release', 'collapsar.node was built but does not load'));
+    rmSync(gyp);
+    expect(existsSync(join(root, 'binding.gyp'))).toBe(false);
   });
 
   describe.runIf(process.platform === 'linux')('the CUDA backend', () => {
