@@ -50,6 +50,8 @@ export class FileError extends CollapsarError {
   readonly offset: number | undefined;
   /** Name of the tensor. */
   readonly tensor: string | undefined;
+  /** What is wrong, without where: `message` has both. */
+  readonly problem: string;
 
   constructor(where: FileLocation, problem: string, options?: ErrorOptions) {
     const parts = [where.path];
@@ -59,6 +61,7 @@ export class FileError extends CollapsarError {
     this.path = where.path;
     this.offset = where.offset;
     this.tensor = where.tensor;
+    this.problem = problem;
   }
 }
 

@@ -256,11 +256,9 @@ function absentNotes({ reward, action, absent }: LoggedColumns): string[] {
 
 /** @param errors at least one */
 export function badRowsOf(errors: readonly FileError[]): BadRow[] {
-  const named = errors.slice(0, MOST_NAMED).map(({ path, offset, message }): BadRow => {
-    const where = offset === undefined ? {} : { offset };
-    const prefix = new FileError({ path, ...where }, '').message;
-    return { file: path, problem: message.startsWith(prefix) ? message.slice(prefix.length) : message, ...where };
-  });
+  const named = errors
+    .slice(0, MOST_NAMED)
+    .map(({ path, offset, problem }): BadRow => ({ file: path, problem, ...(offset !== undefined && { offset }) }));
   const more = errors.length - named.length;
   const [{ file } = { file: '' }] = named;
   return more > 0 ? [...named, { file, problem: `and ${more} more problems of this step` }] : named;

@@ -166,9 +166,7 @@ export async function stepFiles(
 
 /** Nothing of either kind. */
 function together(problem: FileError, other: FileError): FileError {
-  const words = problem.message.slice(`${problem.path}: `.length);
-  const others = other.message.slice(`${other.path}: `.length);
-  return new FileError({ path: problem.path }, `${words}; nor rollouts: ${others}`);
+  return new FileError({ path: problem.path }, `${problem.problem}; nor rollouts: ${other.problem}`);
 }
 
 /** Which of the paths are looked through for steps, for logs, and for both. */

@@ -133,19 +133,13 @@ export async function measureShard(source: string | readonly string[], options: 
 async function checkReached(failures: readonly FileError[]): Promise<void> {
   for (const failure of failures) {
     if (!(await isUnreachable(failure, failure.path))) continue;
-    const { path, tensor, offset } = failure;
+    const { path, tensor, offset, problem } = failure;
     const advice =
       'Mount what it lies on, or see to its store, and measure the shard again: steps measured so far are kept. ' +
       'If it is gone for good, name the others alone';
     const where = { path, ...(tensor !== undefined && { tensor }), ...(offset !== undefined && { offset }) };
-    throw new FileError(where, `out of reach from here: ${problemOf(failure)}. ${advice}`, { cause: failure });
+    throw new FileError(where, `out of reach from here: ${problem}. ${advice}`, { cause: failure });
   }
-}
-
-/** The message of a FileError begins with where it is. */
-function problemOf({ path, tensor, offset, message }: FileError): string {
-  const where = { path, ...(tensor !== undefined && { tensor }), ...(offset !== undefined && { offset }) };
-  return message.slice(new FileError(where, '').message.length);
 }
 
 type Sized = Pick<StepFile, 'bytes'>;
