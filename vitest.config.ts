@@ -7,7 +7,7 @@ const long = [
   ...['install', 'intervals-uneven', 'logs-s3', 'monitor-memory', 'results-faults', 'results-many', 'score-plan-large'],
   ...['shards-killed', 'shards-s3', 'submit', 'text-calibration', 'trainer'],
   ...['addon-loading', 'bench-compare', 'bench-suite', 'engine-device-loading', 'metrics-samplers', 'monitor-restore'],
-  ...['score-plan', 'shards', 'sidecar', 'report-page', 'moved-page'],
+  ...['score-plan', 'shards', 'sidecar', 'report-page', 'moved-page', 'packed-bombs'],
 ].map((name) => `test/**/${name}.test.ts`);
 const set = process.env.COLLAPSAR_TESTS;
 // Instrumented code is slower by as much.

@@ -23,10 +23,12 @@ export interface MeasuringContext {
 export class MeasuredSteps {
   readonly logs: RolloutLogs;
   readonly #first: FirstSteps;
+  readonly #maxMemory: number | undefined;
 
   /** @param first those of an earlier look, to go on with */
   constructor(reading: LogReading, signal: AbortSignal, first = new FirstSteps()) {
     this.#first = first;
+    this.#maxMemory = reading.maxMemory;
     this.logs = new RolloutLogs(reading, signal);
   }
 
@@ -52,8 +54,9 @@ export class MeasuredSteps {
     { identity, onBytes }: { readonly identity?: string | undefined; readonly onBytes: (bytes: number) => void },
   ): Promise<StepMeasurement> {
     const { rollouts, isLog } = step;
+    const maxMemory = this.#maxMemory;
     if (rollouts === undefined)
-      return measureStepFile(engine, path, measuring, blockBytes, signal, { identity, perPrompt, onBytes });
+      return measureStepFile(engine, path, measuring, blockBytes, signal, { identity, maxMemory, perPrompt, onBytes });
     const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
     const written = this.logs
       .read(rollouts)
@@ -64,7 +67,11 @@ export class MeasuredSteps {
       );
     if (isLog) return written;
     written.catch(() => undefined);
-    const scored = await measureStepFile(engine, path, measuring, blockBytes, signal, { perPrompt, onBytes });
+    const scored = await measureStepFile(engine, path, measuring, blockBytes, signal, {
+      maxMemory,
+      perPrompt,
+      onBytes,
+    });
     return together(
       scored,
       await written.catch((error: unknown): StepMeasurement => {

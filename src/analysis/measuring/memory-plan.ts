@@ -1,4 +1,5 @@
 // What the process may take -> how large blocks are, and how many bytes steps may hold while they are measured.
+import { DEFAULT_MEMORY } from '../../logs/rollouts/log-options.js';
 import type { StepFile } from './step-source.js';
 
 export interface MemoryPlan {
@@ -10,7 +11,6 @@ export interface MemoryPlan {
 
 /** Node, the engine and what they have loaded, before the first step. */
 const PROCESS_BYTES = 120e6;
-const DEFAULT_BYTES = 300e6;
 
 const MOST_BLOCK_BYTES = 16 * 2 ** 20;
 /** Smaller ones cost more than they save: each is a read and a call of the engine. */
@@ -22,13 +22,13 @@ export function memoryPlan(given: {
   readonly maxMemory?: number | undefined;
   readonly blockBytes?: number | undefined;
 }): MemoryPlan {
-  const capacity = Math.max(0, (given.maxMemory ?? DEFAULT_BYTES) - PROCESS_BYTES);
+  const capacity = Math.max(0, (given.maxMemory ?? DEFAULT_MEMORY) - PROCESS_BYTES);
   const fitting = Math.min(MOST_BLOCK_BYTES, Math.max(LEAST_BLOCK_BYTES, capacity / BLOCKS));
   return { capacity, blockBytes: given.blockBytes ?? Math.floor(fitting) };
 }
 
 /** What reading a rollout log may take: what is packed unpacks to no more. */
-export function logMemory({ maxMemory = DEFAULT_BYTES }: { readonly maxMemory?: number | undefined }): number {
+export function logMemory({ maxMemory = DEFAULT_MEMORY }: { readonly maxMemory?: number | undefined }): number {
   return maxMemory;
 }
 

@@ -88,6 +88,8 @@ const UNUSED: ReadonlySet<OptionalTensor> = new Set<OptionalTensor>(['response_i
 export interface Measuring {
   /** The content that the file must still have: StepHeader.identity. */
   readonly identity?: string | undefined;
+  /** Bytes that the step may take, about. Default: whatever it takes. */
+  readonly maxMemory?: number | undefined;
   /** Whether somebody reads what there is to say of each prompt. Default true. */
   readonly perPrompt?: boolean | undefined;
   /** Called with the size of each block of scores that is through. */
@@ -106,9 +108,9 @@ export async function measureStepFile(
   options: MeasureOptions,
   blockBytes: number,
   signal: AbortSignal,
-  { identity, ...measuring }: Measuring = {},
+  { identity, maxMemory, ...measuring }: Measuring = {},
 ): Promise<StepMeasurement> {
-  const reading = { blockBytes, signal, identity, unread: UNUSED };
+  const reading = { blockBytes, signal, identity, maxMemory, unread: UNUSED };
   const measure = (data: StepData) => measureData(engine, data, options, signal, measuring);
   return asFileError(path, signal, () => withStepFile(path, reading, measure));
 }

@@ -7,6 +7,8 @@ import { ArgumentError, FileError } from '../../checks/errors.js';
 import { exactPercent } from '../../checks/numbers.js';
 import { argumentProblem } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
+import { DEFAULT_MEMORY } from '../../logs/rollouts/log-options.js';
+import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
 import { nameOf } from '../../logs/stores/store.js';
@@ -26,6 +28,7 @@ export interface PlanScoresFlags {
   hardShare: number;
   csv?: true;
   encoding?: string;
+  maxMemory?: number;
   quiet?: true;
 }
 
@@ -35,6 +38,9 @@ interface UnscoredStep {
   /** [P] the group of each prompt, in the plan's numbering, as JSON. */
   readonly groupNames: readonly string[];
 }
+
+/** Values a token of every response, which a plan does not need. */
+const UNUSED: ReadonlySet<OptionalTensor> = new Set<OptionalTensor>(['response_ids', 'token_entropy']);
 
 /** Where stdin is meant. */
 const STDIN = '-';
@@ -103,7 +109,7 @@ function saving({ cost, complete }: ScorePlan): string {
 }
 
 async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortSignal): Promise<UnscoredStep> {
-  const step = await readStepFile(path, { signal });
+  const step = await readStepFile(path, { signal, maxMemory: flags.maxMemory ?? DEFAULT_MEMORY, unread: UNUSED });
   const { group: groups, lengths, columnGroup: columnGroups, prompts: promptTokens } = step;
   if (flags.hard && step.turn === undefined) {
     throw new FileError({ path, tensor: 'turn' }, 'missing; --hard needs the turn of each row');
@@ -127,12 +133,17 @@ async function fromLines(
 ): Promise<UnscoredStep> {
   signal.throwIfAborted();
   const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
-  const rows = new SampledLines(path, flags.hard === true);
-  await readLines(stream, path, flags.encoding, signal, (line) => rows.add(line));
+  const rows = new SampledLines(path, flags.hard === true, flags.maxMemory);
+  await readLines(stream, path, flags.encoding, signal, (line) => rows.add(line), longestLine(flags.maxMemory));
   const { groups, lengths, turns: rowTurns, groupNames } = rows.finish();
   const columnGroups = Int32Array.from(groupNames, (_, place) => place);
   const promptTurns = flags.hard ? turns(path, groups, rowTurns, columnGroups) : undefined;
   return { input: { groups, lengths, columnGroups, promptTurns }, groupNames };
+}
+
+/** Half is for the line, half for what it is joined of. */
+function longestLine(maxMemory = DEFAULT_MEMORY): number {
+  return Math.max(2 ** 16, Math.min(2 ** 26, Math.floor(maxMemory / 2)));
 }
 
 /** The file is at fault where its turns contradict each other. */

@@ -22,13 +22,14 @@ export interface ScoreFlags extends LogFlags {
   seed: number;
   tokenizer?: string;
   tokensInFlight?: number;
+  maxMemory?: number;
   resume?: true;
   quiet?: true;
 }
 
 /** @returns exit status */
 export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, streams: Streams): Promise<number> {
-  const { engine: name, url: urls, out, negatives, seed, tokensInFlight, resume, quiet } = flags;
+  const { engine: name, url: urls, out, negatives, seed, tokensInFlight, maxMemory, resume, quiet } = flags;
   const { reasoning } = flags;
   const { err, signal } = streams;
   const servers = urls.map((url) => url.replace(/\/+$/, ''));
@@ -43,7 +44,7 @@ export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, 
     void err.write(`${escaped(error.message)}\n`);
   };
   let written = 0;
-  for await (const rollouts of readRollouts(paths, { ...reading, onError, signal })) {
+  for await (const rollouts of readRollouts(paths, { ...reading, maxMemory, onError, signal })) {
     const path = join(out, fileName(rollouts.run, rollouts.step, negatives !== undefined));
     if (existsSync(path)) {
       if (!resume) throw new FileError({ path }, 'is there already: give --resume to go on after it, or another --out');

@@ -4,6 +4,14 @@ import { FileError } from '../../checks/errors.js';
 import { IdNumbers } from '../../checks/ids.js';
 import { printable } from '../../checks/words.js';
 import { isLongInteger, parseJsonLine } from '../../logs/rollouts/json-lines/json-line.js';
+import { jsonSize } from '../../logs/rollouts/json-lines/json-size.js';
+import { DEFAULT_MEMORY } from '../../logs/rollouts/log-options.js';
+
+/** Of a row, its group's name among them. */
+const ROW_BYTES = 128;
+
+/** Shorter ones take no memory that counts, whatever they hold. */
+const LONG_LINE = 2 ** 16;
 
 const GROUP_NAMES = ['group', 'group_id', 'uid'] as const;
 
@@ -26,7 +34,12 @@ export class SampledLines {
   readonly #turns: number[] = [];
   #line = 0;
 
-  constructor(path: string, withTurns: boolean) {
+  /** @param maxMemory bytes that rows may take, about */
+  constructor(
+    path: string,
+    withTurns: boolean,
+    private readonly maxMemory = DEFAULT_MEMORY,
+  ) {
     this.#path = path;
     this.#withTurns = withTurns;
   }
@@ -36,6 +49,9 @@ export class SampledLines {
     this.#line++;
     const line = text.trim();
     if (line === '') return;
+    if (ROW_BYTES * (this.#groups.length + 1) > this.maxMemory) {
+      this.#fail(`--max-memory ${this.maxMemory} has no room for more rows: give more, or plan a step at a time`);
+    }
     const row = this.#parse(line);
     this.#groups.push(this.#ids.numberOf(this.#group(row)));
     this.#lengths.push(this.#whole(row, 'length'));
@@ -60,6 +76,11 @@ export class SampledLines {
   }
 
   #parse(line: string): Record<string, unknown> {
+    if (line.length > LONG_LINE && jsonSize(Buffer.from(line)) > this.maxMemory) {
+      this.#fail(
+        `lists and objects in ${line.length} characters, which --max-memory ${this.maxMemory} has no room for; expected {"group": …, "length": …}`,
+      );
+    }
     let value: unknown;
     try {
       value = parseJsonLine(line);

@@ -65,9 +65,10 @@ export async function readLines(
   encoding: string | undefined,
   signal: AbortSignal,
   add: (line: string) => void,
+  most?: number,
 ): Promise<void> {
   const readAll = async () => {
-    for await (const line of textLines(stream, path, { encoding })) add(line);
+    for await (const line of textLines(stream, path, { encoding, most })) add(line);
   };
   try {
     // A read of a pipe that nobody writes to cannot be called off.

@@ -4,7 +4,7 @@ import type { PlanScoresFlags } from '../commands/plan-scores.js';
 import { EXIT } from '../output/exit-codes.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
-import { encodingName, share, wholeNumber } from './option-values.js';
+import { byteCount, encodingName, share, wholeNumber } from './option-values.js';
 
 const HELP = `
 FILE is a step file (.safetensors, also .gz; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
@@ -33,6 +33,7 @@ export function addPlanScoresCommand(program: Command, streams: Streams, done: (
     .option('--hard', 'draw some of these from the prompts of the same turn')
     .option('--hard-share <x>', 'with --hard: the share of negatives from the same turn, 0 to 1', share, 0.5)
     .option('--encoding <name>', 'of lines of text, such as latin1 (default: UTF-8)', encodingName)
+    .option('--max-memory <bytes>', 'approximate memory to read FILE in (default: 300MB)', byteCount)
     .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
     .option('--quiet', 'no summary on stderr')
     .showHelpAfterError('(see collapsar plan-scores --help)')

@@ -5,7 +5,7 @@ import type { ScoreFlags } from '../commands/score.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 import { addLogOptions } from './log-options.js';
-import { notEmpty, outputPath, wholeNumber } from './option-values.js';
+import { byteCount, notEmpty, outputPath, wholeNumber } from './option-values.js';
 
 const HELP = `
 ROLLOUTS are logs: files, folders or globs. Logs of texts need the policy's tokenizer (--tokenizer), and are scored approximately:
@@ -34,6 +34,7 @@ export function addScoreCommand(program: Command, streams: Streams, done: (statu
     .option('--seed <n>', 'seed of that draw', wholeNumber(0), 0)
     .option('--tokenizer <PATH>', "of the policy, for logs of texts: a tokenizer.json or the model's folder", notEmpty)
     .option('--tokens-in-flight <n>', 'most tokens of requests under way (default: 262144)', wholeNumber(1))
+    .option('--max-memory <bytes>', 'approximate memory to read the logs in (default: 300MB)', byteCount)
     .option('--resume', 'leave out steps whose files are there')
     .option('--quiet', 'no progress on stderr')
     .showHelpAfterError('(see collapsar score --help)');

@@ -45,6 +45,7 @@ export const openGzip: OpenContainer = async (path, { signal }) => {
       tensors,
       metadata,
       bytes,
+      storedBytes: base.bytes,
       digest: headerDigest(json),
       headerAt: LENGTH_BYTES,
       reopen: async () => (await unpacking(base.revision)).source.promise(bytes),

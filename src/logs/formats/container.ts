@@ -10,6 +10,8 @@ export interface StepContainer {
   readonly metadata: ReadonlyMap<string, string>;
   /** Bytes of the step as they are read, decompressed where the file is compressed. */
   readonly bytes: number;
+  /** The same as they lie there. */
+  readonly storedBytes: number;
   /** Digest of the bytes that say what lies where. */
   readonly digest: string;
   /**

@@ -61,6 +61,7 @@ export async function openNpy(path: string, { signal }: ReadOptions): Promise<St
       tensors,
       metadata: withStepNumber(path, described.metadata, `${stem}.json`),
       bytes,
+      storedBytes: bytes,
       digest: headerDigest(...digests),
       // Only the scores are read again.
       reopen: () => openBytes(path, { expected: base.revision }),

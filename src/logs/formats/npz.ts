@@ -79,6 +79,7 @@ export async function openNpz(path: string, { signal }: ReadOptions): Promise<St
       tensors,
       metadata: withStepNumber(path, metadata),
       bytes,
+      storedBytes: base.bytes,
       digest: headerDigest(directory, ...[...arrays.values()].map(({ raw }) => raw)),
       reopen: async () => join(await openBytes(path, { expected: base.revision }), wanted).source,
     };
@@ -113,8 +114,10 @@ function join(base: ByteSource, members: readonly ZipMember[]): { source: ByteSo
     const { begin, packedBytes, bytes, crc } = member;
     const decompress = () => createInflateRaw({ chunkSize: 256 * 2 ** 10 });
     const packed = { source: base, begin, packedBytes, decompress, format: 'deflate', crc, owned: false };
-    const decompressed = new DecompressedSource(packed, bytes).promise(bytes);
-    begins.set(member, source.add({ path: base.path, bytes, source: decompressed }));
+    const decompressed = () => new DecompressedSource(packed, bytes).promise(bytes);
+    // Thousands of members that are read once hold no decompressor each.
+    const part = isTensorName(arrayName(member)) ? { source: decompressed() } : { open: async () => decompressed() };
+    begins.set(member, source.add({ path: base.path, bytes, ...part }));
   }
   return { source, begins };
 }

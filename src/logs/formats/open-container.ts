@@ -37,6 +37,7 @@ const openSafetensors: OpenContainer = async (path, { signal }) => {
       tensors,
       metadata,
       bytes: source.bytes,
+      storedBytes: source.bytes,
       digest: headerDigest(json),
       headerAt: LENGTH_BYTES,
       first,

@@ -66,6 +66,9 @@ export const LENGTH_BYTES = 8;
 /** Longest header taken, the limit of the safetensors library. */
 const MAX_HEADER_BYTES = 100_000_000;
 
+/** Tensors, and texts of metadata: each takes far more memory than its bytes. Whole models have some thousand. */
+const MAX_ENTRIES = 2 ** 17;
+
 /** torch and numpy have no more axes, and a list of millions would fill the memory. */
 const MAX_AXES = 64;
 
@@ -133,12 +136,22 @@ export function parseHeader(path: string, json: Buffer, fileBytes: number | unde
   const scanner = new JsonScanner(json, fail);
   const tensors = new Map<string, TensorEntry>();
   let metadata: Map<string, string> | undefined;
+  let entries = 0;
+  const count = (position: number): void => {
+    if (++entries <= MAX_ENTRIES) return;
+    tensor = undefined;
+    fail(
+      position,
+      `more than ${MAX_ENTRIES} tensors and metadata: a step has some twenty; write what else there is to another file`,
+    );
+  };
   scanner.object('the header', (name, at) => {
     if (name === '__metadata__') {
       if (metadata !== undefined) fail(at, `__metadata__ comes twice in the header: ${WRITE_AGAIN}`);
-      metadata = scanMetadata(scanner, fail);
+      metadata = scanMetadata(scanner, fail, count);
       return;
     }
+    count(at);
     tensor = name;
     if (tensors.has(name)) fail(at, `this name comes twice in the header: ${WRITE_AGAIN}`);
     tensors.set(name, scanEntry(scanner, fail, name, at, dataStart, fileBytes));
@@ -180,9 +193,10 @@ export function encodeHeader(tensors: readonly TensorToWrite[], metadata: Readon
 
 type Fail = (position: number, problem: string) => never;
 
-function scanMetadata(scanner: JsonScanner, fail: Fail): Map<string, string> {
+function scanMetadata(scanner: JsonScanner, fail: Fail, count: (position: number) => void): Map<string, string> {
   const metadata = new Map<string, string>();
   scanner.object('__metadata__', (key, at) => {
+    count(at);
     if (metadata.has(key)) fail(at, `__metadata__ has the key ${printable(key)} twice`);
     metadata.set(key, scanner.string(`the value of __metadata__ ${printable(key)} (only strings are allowed)`));
   });

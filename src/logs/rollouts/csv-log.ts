@@ -6,11 +6,14 @@ import type { RolloutFormat } from './format.js';
 import { parseJsonLine } from './json-lines/json-line.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { addRow, type BlockContext, checkText, formatOf } from './json-lines/parse-lines.js';
-import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from './log-part.js';
-import { BatchBuilder, type RowBatch } from './rows/row-batch.js';
+import { checkSilent, type LoggedRange, type LogPart, type Range, RangeRoom, WHOLE_FILE } from './log-part.js';
+import { BatchBuilder, checkBad, type RowBatch } from './rows/row-batch.js';
 
 /** Rows that are given at a time. */
 const BATCH_ROWS = 1024;
+
+/** Bytes that are taken apart at a time. */
+const PIECE_BYTES = 2 ** 16;
 
 /** No field of a rollout is longer. */
 const LONGEST_ROW = 2 ** 24;
@@ -35,13 +38,15 @@ export class CsvFile {
   private constructor(
     private readonly file: LineFile,
     readonly columns: readonly string[],
+    private readonly maxMemory: number | undefined,
   ) {}
 
-  static async open(path: string, signal?: AbortSignal): Promise<CsvFile> {
-    const file = await LineFile.open(path, signal, LONGEST_ROW);
+  /** @param maxMemory bytes that reading may take, about */
+  static async open(path: string, signal?: AbortSignal, maxMemory?: number): Promise<CsvFile> {
+    const file = await LineFile.open(path, signal, LONGEST_ROW, 1);
     try {
-      for await (const { values } of rowsOf(file, signal)) return new CsvFile(file, Object.keys(values));
-      return new CsvFile(file, []);
+      for await (const { values } of rowsOf(file, signal)) return new CsvFile(file, Object.keys(values), maxMemory);
+      return new CsvFile(file, [], maxMemory);
     } catch (error) {
       await file.close();
       throw error;
@@ -65,6 +70,8 @@ export class CsvFile {
     const { stepField, runField } = format;
     const parts = new Map<string, LogPart & { ranges: LoggedRange[] }>();
     if (stepField !== undefined || runField !== undefined) {
+      const room = new RangeRoom(this.file.path, this.maxMemory, !this.file.isPlain);
+      let silent = 0;
       for await (const { values, row } of rowsOf(this.file, signal)) {
         const fields = new CsvFields(values);
         let step: number | undefined;
@@ -75,12 +82,18 @@ export class CsvFile {
         }
         const run = runField === undefined ? undefined : fields.id(runField);
         const key = `${step}\n${run}`;
+        silent = step === undefined && run === undefined ? silent + 1 : 0;
+        if (parts.size > 1) checkSilent(this.file.path, silent, 'rows', row + 1);
         const part = parts.get(key) ?? { step, run, ranges: [] };
         const last = part.ranges.at(-1);
         if (last?.end === row) {
           last.end++;
           last.lines++;
-        } else part.ranges.push({ begin: row, end: row + 1, line: row, lines: 1 });
+        } else {
+          room.take(part.ranges.length === 0);
+          part.ranges.push({ begin: row, end: row + 1, line: row, lines: 1 });
+        }
+        room.addRow();
         parts.set(key, part);
       }
     }
@@ -171,6 +184,7 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
   const { path } = file;
   let failure: FileError | undefined;
   async function* texts(): AsyncGenerator<Buffer> {
+    const fields = new FieldCount(path);
     let line = 0;
     for await (const { bytes, tooLong } of file.blocks(0, Number.POSITIVE_INFINITY, signal)) {
       if (tooLong !== undefined) {
@@ -185,8 +199,14 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
         if (!(error instanceof LineProblem)) throw error;
         throw badText(path, bytes, line);
       }
-      for (let at = bytes.indexOf(0x0a); at >= 0; at = bytes.indexOf(0x0a, at + 1)) line++;
-      yield bytes;
+      // The parser gives all rows of a piece at once.
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+        const piece = bytes.subarray(at, at + PIECE_BYTES);
+        const isOutside = !fields.isQuoted;
+        line = fields.look(piece);
+        // Megabytes of empty lines are passed over: the first may be the end of a row.
+        yield isOutside && piece.every((byte) => byte === LINE_END) ? piece.subarray(0, 1) : piece;
+      }
     }
   }
   // Loaded where a log is CSV: it would hold up every start otherwise.
@@ -205,11 +225,16 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
   });
   bytes.pipe(parser);
   let heading: string[] | undefined;
+  let bad = 0;
   let row = 0;
   try {
     for await (const fields of parser as AsyncIterable<string[]>) {
       if (heading === undefined) heading = fields;
-      else yield rowOf(heading, fields, row++);
+      else {
+        const found = rowOf(heading, fields, row++);
+        if (found.problem !== undefined) checkBad(path, ++bad, row);
+        yield found;
+      }
     }
   } catch (error) {
     if (failure !== undefined) throw failure;
@@ -218,6 +243,36 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
   } finally {
     bytes.destroy();
     parser.destroy();
+  }
+}
+
+/** More columns are no table of rollouts, and each takes memory in every row. */
+const MOST_FIELDS = 2 ** 14;
+
+const [QUOTE, SEPARATOR, LINE_END] = [0x22, 0x2c, 0x0a];
+
+/** Counts fields before they are taken apart: each of a row of nothing but commas is a text. */
+class FieldCount {
+  #line = 0;
+  #fields = 0;
+  isQuoted = false;
+
+  constructor(private readonly path: string) {}
+
+  /** @returns the lines so far @throws {FileError} naming the line that has too many fields */
+  look(bytes: Buffer): number {
+    for (let at = 0; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (byte === QUOTE) this.isQuoted = !this.isQuoted;
+      else if (byte === LINE_END) {
+        this.#line++;
+        if (!this.isQuoted) this.#fields = 0;
+      } else if (byte === SEPARATOR && !this.isQuoted && ++this.#fields >= MOST_FIELDS) {
+        const problem = `line ${this.#line + 1} has more than ${MOST_FIELDS} fields, the most that are read: is it CSV?`;
+        throw new FileError({ path: this.path }, problem);
+      }
+    }
+    return this.#line;
   }
 }
 

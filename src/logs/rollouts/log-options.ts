@@ -32,6 +32,9 @@ export interface LogOptions {
   rewardColumns?: RewardColumns | undefined;
 }
 
+/** Bytes that reading may take where nobody says how many. */
+export const DEFAULT_MEMORY = 300e6;
+
 export const LOG_OPTIONS: OptionTable<LogOptions> = {
   format: is.any,
   columns: is.any,

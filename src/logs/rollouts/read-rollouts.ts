@@ -4,7 +4,7 @@
 import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import type { FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
-import { LOG_OPTIONS, type LogOptions, logReading } from './log-options.js';
+import { DEFAULT_MEMORY, LOG_OPTIONS, type LogOptions, logReading } from './log-options.js';
 import { textOf } from './logged-text.js';
 import { THINK, tagIds } from './reasoning.js';
 import type { LoggedColumns, RolloutStep, Texts } from './rollout.js';
@@ -16,6 +16,11 @@ export interface ReadRolloutsOptions extends LogOptions {
   tokenizer?: string | undefined;
   /** Threads that parse JSON lines; 1: none beside the caller's. Default: one a processor. */
   threads?: number | undefined;
+  /**
+   * Bytes that reading may take, about: what is packed and unpacks to more is refused, and so are lines of more than an
+   * eighth of it (16 MiB at least). Default: 300 MB.
+   */
+  maxMemory?: number | undefined;
   /**
    * Called with each file, line or row that cannot be used; the others are still given. Without it the first one makes
    * the iteration throw.
@@ -30,6 +35,7 @@ const OPTIONS: OptionTable<ReadRolloutsOptions> = {
   ...LOG_OPTIONS,
   tokenizer: is.path,
   threads: is.integer(1),
+  maxMemory: is.integer(1),
   onError: is.callback,
   onNote: is.callback,
   signal: is.signal,
@@ -52,13 +58,16 @@ export async function* readRollouts(
   options: ReadRolloutsOptions = {},
 ): AsyncGenerator<RolloutStep, void, undefined> {
   checkSource(source, options);
-  const { tokenizer, threads, signal, onError, onNote, ...reading } = options;
+  const { tokenizer, threads, maxMemory = DEFAULT_MEMORY, signal, onError, onNote, ...reading } = options;
   const tagTokens = reading.tagTokens ?? (tokenizer && (await tagIds(tokenizer, reading.reasoning ?? THINK)));
   const report = (error: FileError): void => {
     if (onError === undefined) throw error;
     onError(error);
   };
-  const logs = new RolloutLogs({ ...logReading({ ...reading, ...(tagTokens && { tagTokens }) }), threads }, signal);
+  const logs = new RolloutLogs(
+    { ...logReading({ ...reading, ...(tagTokens && { tagTokens }) }), threads, maxMemory },
+    signal,
+  );
   try {
     const { steps, problems, notes } = await logs.find(source);
     problems.forEach(report);

@@ -25,7 +25,7 @@ import type { AdvantageRows } from './rewards/learn-weights.js';
 import { NumberColumns } from './rewards/number-columns.js';
 import { learnRunWeights, type RewardWeights } from './rewards/reward-weights.js';
 import type { LoggedColumns } from './rollout.js';
-import type { RowBatch } from './rows/row-batch.js';
+import { checkBad, type RowBatch } from './rows/row-batch.js';
 import { StepRows } from './rows/step-rows.js';
 
 /** How logs are read. */
@@ -104,9 +104,6 @@ export interface ReadRollouts {
   release(): void;
 }
 
-/** What the columns of a row take, beside its texts. */
-const ROW_BYTES = 256;
-
 /** V8 has no arrays of twice as many elements, and ends the process where one grows to them. */
 const MOST_STEP_ROWS = 2 ** 26;
 
@@ -163,12 +160,13 @@ export class RolloutLogs {
    * @throws the signal's reason when it is aborted
    */
   async read(logged: LoggedStep): Promise<ReadRollouts> {
+    const { maxMemory } = this.reading;
     const rows = new StepRows();
     const errors: FileError[] = [];
     for (const part of logged.parts) {
       const { path, place, step } = part;
       try {
-        await this.#readPart(part, { path, place, choice: logged.format, step }, rows, errors);
+        await this.#readPart(part, { path, place, choice: logged.format, step, maxMemory }, rows, errors);
       } catch (error) {
         if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
         errors.push(error);
@@ -277,7 +275,6 @@ export class RolloutLogs {
     this.#files.set(path, opened);
     const reading = opened.turn.then(async () => {
       const file = await opened.file;
-      let held = 0;
       const pieces =
         file instanceof LineFile
           ? readLogLines(file, ranges, context, this.#pool, this.signal)
@@ -288,12 +285,16 @@ export class RolloutLogs {
           throw new FileError({ path }, problem);
         }
         rows.add(batch, line);
-        held += batch.rows * ROW_BYTES + (batch.texts?.memory.byteLength ?? 0);
-        if (path.endsWith('.gz') && held > (this.reading.maxMemory ?? Number.POSITIVE_INFINITY)) {
-          const problem = `a step in it unpacks to more than --max-memory has room for (${rows.rows} rows take ${held} bytes): give more, or unpack the file first`;
+        const isPacked = path.endsWith('.gz') || part.container === 'parquet';
+        if (
+          isPacked &&
+          rows.bytes + (batch.texts?.memory.byteLength ?? 0) > (this.reading.maxMemory ?? Number.POSITIVE_INFINITY)
+        ) {
+          const problem = `a step in it unpacks to more than --max-memory has room for (${rows.rows} rows take ${rows.bytes} bytes): give more, or write fewer rows a step`;
           throw new FileError({ path }, problem);
         }
         nameProblems(batch, part, line, offset, errors);
+        checkBad(path, rows.bad, rows.bad + rows.rows);
       }
     });
     const done = reading.finally(() => this.#done(path));

@@ -14,6 +14,11 @@ export interface ReadStepOptions {
   identity?: string | undefined;
   /** Tensors to pass over, as if the file had none; their headers are still checked. Only such as may be missing. */
   unread?: ReadonlySet<OptionalTensor> | undefined;
+  /**
+   * Bytes that the step may take while it is read and measured, about: one that unpacks to more is refused, and one that is
+   * sixteen times its file. Default: what is held of a compressed file at once may have 1 GiB.
+   */
+  maxMemory?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -21,6 +26,7 @@ export const READ_STEP_OPTIONS: OptionTable<ReadStepOptions> = {
   blockBytes: is.number('a number of bytes above 0', (bytes) => bytes > 0),
   allocate: is.callback,
   identity: is.any,
+  maxMemory: is.integer(1),
   unread: is.any,
   signal: is.signal,
 };

@@ -6,6 +6,7 @@ import { checkOptions, is } from '../../checks/options.js';
 import type { RowEnvironments } from '../../checks/row-environments.js';
 import { printable } from '../../checks/words.js';
 import type { StepContainer } from '../formats/container.js';
+import { checkRoom } from '../formats/decompression-limits.js';
 import { openContainer } from '../formats/open-container.js';
 import { LENGTH_BYTES, storedBytes } from '../formats/safetensors.js';
 import { placeOf, withoutClose } from '../stores/byte-source.js';
@@ -75,6 +76,7 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
   if (options.identity !== undefined && options.identity !== header.identity) {
     throw new FileError({ path }, 'the file was replaced or changed after it was listed: analyse it again');
   }
+  checkRoom(path, container, header.layout, options);
   const tensors = await readTensors(source, container, options);
   const values = {
     lengths: integers(tensors.get('lengths')) ?? new Int32Array(0),

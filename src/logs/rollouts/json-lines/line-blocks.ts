@@ -22,11 +22,12 @@ const BLOCK_BYTES = 2 * 2 ** 20;
 const LONGEST_LINE = 2 ** 30;
 /** However little memory there is. */
 const LEAST_LONGEST_LINE = 2 ** 24;
-/** A line is held as it grows, as it is handed over, and as its texts. */
-const LINE_COPIES = 4;
+/** A line is held as it grows, as it is handed over, and as its texts, and some of that until it is cleared away. */
+const LINE_COPIES = 8;
 
 const LINE_END = 0x0a;
-const BLANK = [0x20, 0x09, 0x0d, LINE_END];
+/** A row in it has a name and a value: shorter lines say nothing. */
+export const SHORTEST_ROW = '{"a":1}'.length;
 
 /** Less is not worth a whole block. */
 const LEAST_BLOCK_BYTES = BLOCK_BYTES / 16;
@@ -66,15 +67,25 @@ export class LineFile {
     readonly storedBytes: number,
     /** Lines of more bytes are stepped over. */
     readonly longestLine: number,
+    readonly maxMemory: number | undefined,
+    private readonly shortestRow: number,
   ) {}
 
-  /** @param maxMemory bytes that reading may take, about */
-  static async open(path: string, signal?: AbortSignal, maxMemory?: number): Promise<LineFile> {
+  /**
+   * @param maxMemory bytes that reading may take, about
+   * @param shortestRow bytes that a line has which says something
+   */
+  static async open(
+    path: string,
+    signal?: AbortSignal,
+    maxMemory?: number,
+    shortestRow = SHORTEST_ROW,
+  ): Promise<LineFile> {
     if (path.endsWith('.zst')) throw new FileError({ path }, ZSTD_PROBLEM);
     const source = await openBytes(path, { signal });
     const fitting = (maxMemory ?? Number.POSITIVE_INFINITY) / LINE_COPIES;
     const longest = Math.floor(Math.min(LONGEST_LINE, Math.max(LEAST_LONGEST_LINE, fitting)));
-    return new LineFile(source, source.bytes, longest);
+    return new LineFile(source, source.bytes, longest, maxMemory, shortestRow);
   }
 
   get path(): string {
@@ -117,7 +128,7 @@ export class LineFile {
       const fresh = held;
       held += got;
       const isEnd = got < block.length - fresh;
-      if (held >= BLOCK_BYTES && isBlank(block.subarray(0, held))) throw blankProblem(this.path);
+      if (held >= BLOCK_BYTES && saysNothing(block.subarray(0, held), this.shortestRow)) throw emptyProblem(this.path);
       const lastEnd = isEnd ? held : block.lastIndexOf(LINE_END, held - 1) + 1;
       if (tooLong > 0) {
         // The rest of a line that is not read.
@@ -156,6 +167,17 @@ export class LineFile {
     }
   }
 
+  /** All of its bytes, unpacked, in pieces that end anywhere. */
+  async *pieces(signal?: AbortSignal): AsyncGenerator<Buffer, undefined, undefined> {
+    const feed = await this.#feedAt(0, signal);
+    for (;;) {
+      const piece = Buffer.allocUnsafe(LEAST_BLOCK_BYTES);
+      const got = await feed.fill(piece, signal);
+      if (got > 0) yield piece.subarray(0, got);
+      if (got < piece.length) return;
+    }
+  }
+
   /** Bytes that may come from `begin` on. */
   #most(begin: number): number {
     return isPacked(this.path) ? Number.POSITIVE_INFINITY : Math.max(0, this.source.bytes - begin);
@@ -173,17 +195,30 @@ export class LineFile {
   }
 }
 
-function isBlank(bytes: Buffer): boolean {
-  let at = 0;
-  while (at < bytes.length && BLANK.includes(bytes[at] as number)) at++;
-  return at === bytes.length;
+/** Whether no line in it is long enough for a row, but for spaces. */
+function saysNothing(bytes: Buffer, shortestRow: number): boolean {
+  for (let begin = 0; begin < bytes.length; ) {
+    const found = bytes.indexOf(LINE_END, begin);
+    const end = found < 0 ? bytes.length : found;
+    if (end - begin >= shortestRow && !isBlank(bytes, begin, end)) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
+export function isBlank(bytes: Buffer, begin: number, end: number): boolean {
+  for (let at = begin; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false;
+  }
+  return true;
 }
 
 /** Nobody writes so many: a few packed bytes unpack to gigabytes of them. */
-function blankProblem(path: string): FileError {
+function emptyProblem(path: string): FileError {
   return new FileError(
     { path },
-    `has ${BLOCK_BYTES} bytes of blank lines in a row: no log has, it is damaged or made to fill memory`,
+    `has ${BLOCK_BYTES} bytes of lines in a row that are blank or too short for a row: no log has, it is damaged or made to fill memory`,
   );
 }
 

@@ -2,10 +2,10 @@
 import { crc32 } from 'node:zlib';
 import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat } from '../format.js';
-import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
+import { checkSilent, type LoggedRange, type LogPart, type Range, RangeRoom, WHOLE_FILE } from '../log-part.js';
 import { followingPaths, withRoots } from '../rows/dotted-paths.js';
 import { JsonFields } from './json-fields.js';
-import { giveBack, type LineFile } from './line-blocks.js';
+import { giveBack, type LineFile, SHORTEST_ROW } from './line-blocks.js';
 
 const LINE_END = 0x0a;
 
@@ -22,10 +22,14 @@ interface State {
   lines: number;
   /** Of the latest line that said its step. */
   key: string | undefined;
+  /** Lines since then. */
+  silent: number;
+  readonly room: RangeRoom;
+  readonly path: string;
 }
 
 export class LineIndex {
-  #state: State = { parts: new Map(), lines: 0, key: undefined };
+  #state: State | undefined;
   /** Behind the last whole line. */
   #end = 0;
   #head: { readonly bytes: number; readonly checksum: number } = { bytes: 0, checksum: 0 };
@@ -38,20 +42,29 @@ export class LineIndex {
   async advance(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
     const names = [format.stepField, format.runField].filter((name) => name !== undefined);
     if (names.length === 0) return [WHOLE_FILE];
-    if (!(await this.#isSame(file, signal))) {
-      this.#state = { parts: new Map(), lines: 0, key: undefined };
+    if (this.#state === undefined || !(await this.#isSame(file, signal))) {
+      const { path } = file;
+      this.#state = {
+        parts: new Map(),
+        lines: 0,
+        key: undefined,
+        silent: 0,
+        room: new RangeRoom(path, file.maxMemory, !file.isPlain),
+        path,
+      };
       this.#end = 0;
     }
+    const state = this.#state;
     const fields = new JsonFields(withRoots(names), true);
-    let found = this.#state;
+    let found = state;
     for await (const { bytes, offset, tooLong } of file.blocks(this.#end, Number.POSITIVE_INFINITY, signal)) {
-      if (tooLong !== undefined) this.#state.lines++;
+      if (tooLong !== undefined) state.lines++;
       const whole = bytes.lastIndexOf(LINE_END) + 1;
-      takeLines(this.#state, fields, bytes.subarray(0, whole), offset, format);
+      takeLines(state, fields, bytes.subarray(0, whole), offset, format);
       this.#end = offset + whole;
       if (offset === 0) this.#head = headOf(bytes);
       // The last line may be one that is being written: it is looked at again.
-      if (whole < bytes.length) found = withRest(this.#state, names, bytes.subarray(whole), this.#end, format);
+      if (whole < bytes.length) found = withRest(state, names, bytes.subarray(whole), this.#end, format);
       giveBack(bytes.buffer);
     }
     if (found.parts.size === 0) return [WHOLE_FILE];
@@ -95,8 +108,9 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
   let unchecked = 0;
   for (let begin = 0; begin < bytes.length; ) {
     const end = bytes.indexOf(LINE_END, begin);
-    // An empty line says nothing, and there may be millions of them.
-    const said = end === begin ? undefined : stepIn(fields, bytes, begin, end, format);
+    // So short a line says nothing, and there may be millions of them.
+    const isShort = end - begin < SHORTEST_ROW;
+    const said = isShort ? undefined : stepIn(fields, bytes, begin, end, format);
     const before = currentPart(state);
     // A line that says nothing goes with those before it, and is named when they are read.
     if (said !== undefined && said.key !== state.key) {
@@ -106,6 +120,7 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
       unchecked = before === undefined ? 0 : begin;
       const line = before === undefined ? 0 : state.lines;
       const part = state.parts.get(said.key) ?? { step: said.step, run: said.run, ranges: [] };
+      state.room.take(part.ranges.length === 0);
       part.ranges.push({ begin: from, end: offset + end + 1, line, lines: state.lines + 1 - line, checksum: 0 });
       state.parts.set(said.key, part);
       state.key = said.key;
@@ -116,6 +131,9 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
     }
     begin = end + 1;
     state.lines++;
+    if (!isShort) state.silent = said === undefined ? state.silent + 1 : 0;
+    if (said !== undefined) state.room.addRow();
+    if (before !== undefined) checkSilent(state.path, state.silent, 'lines', state.lines);
   }
   const part = currentPart(state);
   if (part !== undefined) take(part, bytes.subarray(unchecked));
@@ -134,7 +152,8 @@ function currentPart({ parts, key }: State): Part | undefined {
 /** The same with what follows the last whole line: a line of its own if it is complete, else part of the step before. */
 function withRest(state: State, names: readonly string[], bytes: Buffer, offset: number, format: RolloutFormat): State {
   const parts = new Map([...state.parts].map(([key, part]) => [key, copyOf(part)]));
-  const copy = { ...state, parts };
+  // What is looked at again takes no room.
+  const copy = { ...state, parts, room: new RangeRoom(state.path, undefined) };
   // A line that is cut may say its step before it ends.
   const all = new JsonFields(withRoots(names));
   takeLines(copy, all, Buffer.concat([bytes, Buffer.from([LINE_END])]), offset, format);

@@ -13,11 +13,14 @@ export async function* readLogLines(
   pool: ParsePool,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<{ batch: RowBatch; line: number; offset: number }, void, undefined> {
-  const coming: { parsing: Promise<RowBatch>; offset: number; first: number | undefined }[] = [];
+  const coming: { parsing: Promise<RowBatch>; offset: number; first: number | undefined; bytes: number }[] = [];
   let line = 0;
+  /** Bytes that are being parsed. */
+  let held = 0;
   const next = async () => {
-    const { parsing, offset, first } = coming.shift() as (typeof coming)[number];
+    const { parsing, offset, first, bytes } = coming.shift() as (typeof coming)[number];
     const batch = await parsing;
+    held -= bytes;
     if (first !== undefined) line = first;
     const place = { batch, line, offset };
     line += batch.lines;
@@ -28,10 +31,13 @@ export async function* readLogLines(
       let isFirst = true;
       for await (const block of file.blocks(begin, end, signal)) {
         const { bytes, isLast, tooLong } = block;
+        const { length } = bytes;
+        while (coming.length > 0 && held + length > file.longestLine) yield await next();
         const parsing = tooLong === undefined ? pool.parse(bytes, context, isLast) : skipped(tooLong, file.longestLine);
         // Its failure is told when it is asked for.
         parsing.catch(() => undefined);
-        coming.push({ parsing, offset: block.offset, first: isFirst ? first : undefined });
+        coming.push({ parsing, offset: block.offset, first: isFirst ? first : undefined, bytes: length });
+        held += length;
         isFirst = false;
         while (coming.length > pool.threads) yield await next();
       }

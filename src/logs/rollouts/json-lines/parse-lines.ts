@@ -9,6 +9,8 @@ import type { LoggedRollout } from '../rollout.js';
 import { withEnvironment } from '../rows/environments.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { JsonFields } from './json-fields.js';
+import { jsonSize } from './json-size.js';
+import { isBlank } from './line-blocks.js';
 import { ScannedLines } from './scanned-lines.js';
 
 /** A reader, as one thread names it to another. */
@@ -22,6 +24,8 @@ export interface BlockContext extends RowContext {
   readonly choice: FormatChoice;
   /** Rows must say this step; undefined where the path says it. */
   readonly step?: number | undefined;
+  /** Bytes that reading may take, about. */
+  readonly maxMemory?: number | undefined;
 }
 
 /** The reader of tables whose columns the user names. */
@@ -57,6 +61,7 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
       if (!isRead && isBlank(slice, begin, end)) continue;
       try {
         if (!allText) checkText(slice.subarray(begin, end));
+        if (end - begin > LONG_LINE) checkSize(slice.subarray(begin, end), context.maxMemory);
         // What is unusual is read with all care, to say what is wrong where it is wrong.
         const read = isRead ? fields.take(scanned, line) : fields.read(slice, begin, end);
         for (const row of format.rows(read, context)) {
@@ -79,6 +84,18 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
 
 /** Bytes of lines that are looked through at a time. */
 const SLICE_BYTES = 2 ** 15;
+
+/** Shorter lines take no memory that counts, whatever they hold. */
+const LONG_LINE = 2 ** 20;
+
+/** @throws {LineProblem} where there is no room for what the line holds */
+function checkSize(line: Buffer, maxMemory = Number.POSITIVE_INFINITY): void {
+  const needed = jsonSize(line);
+  if (needed <= maxMemory) return;
+  throw new LineProblem(
+    `has ${line.length} bytes, which take ${needed} as lists and objects, --max-memory has room for ${maxMemory}: give more, or write a line a rollout`,
+  );
+}
 
 /** Adds what a format makes of one row of a table, or what is wrong with it. @param line of the row within the batch */
 export function addRow(
@@ -121,14 +138,6 @@ export function checkStep(
 ): void {
   if (expected === undefined || step === expected || place.step !== undefined) return;
   throw new LineProblem(step === undefined ? `has no ${format.stepField}` : `is of step ${step}`);
-}
-
-function isBlank(bytes: Buffer, begin: number, end: number): boolean {
-  for (let at = begin; at < end; at++) {
-    const byte = bytes[at] as number;
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false;
-  }
-  return true;
 }
 
 /** @throws {LineProblem} naming the first byte that is no UTF-8 */

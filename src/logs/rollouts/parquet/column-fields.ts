@@ -41,6 +41,15 @@ export class ColumnFields extends Fields {
     return this.columns.get(name)?.values[this.row] ?? undefined;
   }
 
+  /** Whether every column has the same number, text or nothing as the row before. */
+  isAsBefore(): boolean {
+    for (const { values } of this.columns.values()) {
+      const value = values[this.row];
+      if (value !== values[this.row - 1] || typeof value === 'object') return false;
+    }
+    return true;
+  }
+
   override isText(name: string): boolean {
     return this.#bytes(name) !== undefined || super.isText(name);
   }

@@ -1,12 +1,12 @@
 // The columns of a row group, unpacked here and decoded by hyparquet. Every length in the bytes is checked before memory
 // is taken for it.
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { AsyncBuffer, Compressors, FileMetaData, SchemaTree } from 'hyparquet';
 import { CollapsarError } from '../../../checks/errors.js';
-import { loadAddon } from '../../../engine/addon.js';
 import { parseJsonLine } from '../json-lines/json-line.js';
+import { jsonSize } from '../json-lines/json-size.js';
 import { bufferOver } from '../logged-text.js';
 import { type Column, heldText } from './column-fields.js';
+import { unpackerOf } from './page-codecs.js';
 import { unpackPages } from './parquet-pages.js';
 import { groupProblem, MOST_GROUP_BYTES, placeOf, type StoredGroup } from './stored-group.js';
 
@@ -44,7 +44,7 @@ export async function decodeColumns(
         metadata: group.metadata,
         columns: wanted,
         geoparquet: false,
-        parsers: { jsonFromBytes, ...(isText && { stringFromBytes: heldText }) },
+        parsers: { jsonFromBytes: jsonReader(maxMemory), ...(isText && { stringFromBytes: heldText }) },
         onChunk: ({ columnName, columnData }) => {
           const column = pieces.get(columnName) ?? [];
           pieces.set(columnName, column);
@@ -70,8 +70,14 @@ export async function decodeColumns(
 }
 
 /** Of columns whose logical type is JSON. */
-function jsonFromBytes(bytes: Uint8Array | undefined): unknown {
-  return bytes && parseJsonLine(bufferOver(bytes).toString('utf8'));
+function jsonReader(maxMemory: number): (bytes: Uint8Array | undefined) => unknown {
+  let needed = 0;
+  return (bytes) => {
+    if (bytes === undefined) return undefined;
+    needed += jsonSize(bytes);
+    if (needed > maxMemory) throw new ParquetProblem(groupProblem(needed, maxMemory));
+    return parseJsonLine(bufferOver(bytes).toString('utf8'));
+  };
 }
 
 function joined(pieces: readonly ArrayLike<unknown>[]): ArrayLike<unknown> {
@@ -181,90 +187,6 @@ function levelsOf(root: SchemaTree, path: readonly string[]): { maxRepetition: n
     if (repetition !== 'REQUIRED') levels.maxDefinition++;
   }
   return levels;
-}
-
-/** The most that a block of zstd unpacks to. */
-const ZSTD_BLOCK_BYTES = 2 ** 17;
-
-/** What frames of zstd unpack to at most, by their headers or, where these do not say, by their blocks. RFC 8878, 3.1.1. */
-export function mostUnpacked(packed: Uint8Array): number {
-  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
-  const cut = (): never => {
-    throw new Error('a page whose zstd is cut');
-  };
-  let total = 0;
-  for (let at = 0; at < packed.length; ) {
-    if (at + 8 > packed.length) return cut();
-    const magic = view.getUint32(at, true);
-    if ((magic & 0xfffffff0) >>> 0 === 0x184d2a50) {
-      at += 8 + view.getUint32(at + 4, true);
-      continue;
-    }
-    if (magic !== 0xfd2fb528) throw new Error('a page that is no zstd');
-    const head = packed[at + 4] as number;
-    const isSingle = (head & 0x20) !== 0;
-    at += 5 + (isSingle ? 0 : 1) + ([0, 1, 2, 4][head & 3] as number);
-    const sizeBytes = head >> 6 === 0 ? Number(isSingle) : 2 ** (head >> 6);
-    if (at + sizeBytes > packed.length) return cut();
-    let size: number | undefined;
-    if (sizeBytes === 1) size = view.getUint8(at);
-    if (sizeBytes === 2) size = view.getUint16(at, true) + 256;
-    if (sizeBytes === 4) size = view.getUint32(at, true);
-    if (sizeBytes === 8) size = Number(view.getBigUint64(at, true));
-    at += sizeBytes;
-    let blocks = 0;
-    for (let isLast = false; !isLast; ) {
-      if (at + 3 > packed.length) return cut();
-      const block = view.getUint16(at, true) | (view.getUint8(at + 2) << 16);
-      isLast = (block & 1) === 1;
-      const [kind, bytes] = [(block >> 1) & 3, block >> 3];
-      blocks += kind === 2 ? ZSTD_BLOCK_BYTES : bytes;
-      at += 3 + (kind === 1 ? 1 : bytes);
-    }
-    total += size ?? blocks;
-    if ((head & 4) !== 0) at += 4;
-  }
-  return total;
-}
-
-type Unpacker = (packed: Uint8Array, length: number) => Uint8Array;
-
-/** Snappy, gzip and brotli are unpacked by what is there; zstd and LZ4 with a package that is loaded for them alone. */
-async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
-  switch (codec) {
-    case 'UNCOMPRESSED':
-      return undefined;
-    case 'SNAPPY':
-      return (packed, length) => {
-        // Its best is 64 bytes for 3.
-        if (length > 22 * packed.length + 64)
-          throw new Error(`a page of ${packed.length} bytes that unpacks to ${length}`);
-        const page = Buffer.allocUnsafeSlow(length);
-        if (!loadAddon().unpackSnappy(packed, page)) throw new Error('a page whose Snappy is damaged');
-        return page;
-      };
-    case 'GZIP':
-      return (packed, length) => gunzipSync(packed, { maxOutputLength: Math.max(1, length) });
-    case 'BROTLI':
-      return (packed, length) => brotliDecompressSync(packed, { maxOutputLength: Math.max(1, length) });
-    case 'ZSTD': {
-      const { compressors } = await import('hyparquet-compressors');
-      return (packed, length) => {
-        // It takes memory for what the frames say, whatever the page does.
-        const most = mostUnpacked(packed);
-        if (most > length + ZSTD_BLOCK_BYTES * 8)
-          throw new Error(`a page of ${length} bytes whose zstd may unpack to ${most}`);
-        return (compressors.ZSTD as Unpacker)(packed, length);
-      };
-    }
-    case 'LZ4':
-    case 'LZ4_RAW': {
-      const { compressors } = await import('hyparquet-compressors');
-      return compressors[codec] as Unpacker;
-    }
-    default:
-      throw new Error(`unsupported compression ${codec}: read are snappy, gzip, brotli, zstd and LZ4`);
-  }
 }
 
 function damaged(error: unknown, where?: string): unknown {

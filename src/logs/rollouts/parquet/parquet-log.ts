@@ -8,7 +8,7 @@ import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, TableColumn } from '../format.js';
 import { giveBack } from '../json-lines/line-blocks.js';
 import { addRow, type BlockContext, formatOf } from '../json-lines/parse-lines.js';
-import { type LoggedRange, type LogPart, type Range, WHOLE_FILE } from '../log-part.js';
+import { checkSilent, type LoggedRange, type LogPart, type Range, RangeRoom, WHOLE_FILE } from '../log-part.js';
 import { followingPaths, withRoots } from '../rows/dotted-paths.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { hashValue } from '../rows/value-digest.js';
@@ -21,6 +21,9 @@ const MOST_FOOTER_BYTES = 256 * 2 ** 20;
 
 /** A row group is decoded whole: more rows at a time are refused, with what to do. */
 const MOST_GROUP_ROWS = 2 ** 24;
+
+/** Rows that are given at a time. */
+const BATCH_ROWS = 2 ** 12;
 
 export class ParquetFile {
   #decoded: { group: RowGroup; key: string; columns: ReadonlyMap<string, Column> } | undefined;
@@ -67,6 +70,8 @@ export class ParquetFile {
     );
     if (names.size === 0) return [WHOLE_FILE];
     const parts = new Map<string, LogPart & { ranges: LoggedRange[] }>();
+    const room = new RangeRoom(this.source.path, this.maxMemory, true);
+    let silent = 0;
     let range: LoggedRange | undefined;
     let key: string | undefined;
     let row = 0;
@@ -74,19 +79,25 @@ export class ParquetFile {
       const fields = new ColumnFields(await this.#read(group, names, signal));
       const count = Number(group.num_rows);
       for (fields.row = 0; fields.row < count; fields.row++) {
-        const said = stepIn(fields, format);
+        // Rows of a step mostly stand together.
+        const isSame = fields.row > 0 && fields.isAsBefore();
+        const said = isSame ? undefined : stepIn(fields, format);
+        if (!isSame) silent = said === undefined ? silent + 1 : 0;
+        if (range !== undefined) checkSilent(this.source.path, silent, 'rows', row + 1);
         if (said !== undefined && said.key !== key) {
           const first = range === undefined;
           const begin = first ? 0 : row;
           range = { begin, end: row + 1, line: begin, lines: row + 1 - begin };
           key = said.key;
           const part = parts.get(key) ?? { step: said.step, run: said.run, ranges: [] };
+          room.take(part.ranges.length === 0);
           part.ranges.push(range);
           parts.set(key, part);
         } else if (range !== undefined) {
           range.end++;
           range.lines++;
         }
+        if (range !== undefined) room.addRow();
         row++;
       }
     }
@@ -108,12 +119,15 @@ export class ParquetFile {
         const [from, to] = [Math.max(first, range.begin), Math.min(end, range.end)];
         if (from >= to) continue;
         const fields = new ColumnFields(await this.#read(group, names, signal));
-        const batch = new BatchBuilder();
-        for (let row = from; row < to; row++) {
-          fields.row = row - first;
-          addRow(batch, fields, row - from, format, context);
+        for (let begin = from; begin < to; begin += BATCH_ROWS) {
+          const batch = new BatchBuilder();
+          const count = Math.min(BATCH_ROWS, to - begin);
+          for (let row = 0; row < count; row++) {
+            fields.row = begin - first + row;
+            addRow(batch, fields, row, format, context);
+          }
+          yield { batch: batch.finish(count), line: begin, offset: Number.NaN };
         }
-        yield { batch: batch.finish(to - from), line: from, offset: Number.NaN };
       }
       first = end;
     }

@@ -9,6 +9,13 @@ export const MOST_GROUP_BYTES = 2 ** 33;
 
 /** A value as it is held: a number, or what a text's object takes. */
 const VALUE_BYTES = 16;
+/** An integer of 64 bits, which comes as a bigint. */
+const BIGINT_BYTES = 48;
+/** A value of a list, with how deep it is nested, and the list; one of objects in a list, with the objects. */
+const LISTED_BYTES = 40;
+const NESTED_BYTES = 200;
+/** `name.list.element` */
+const LIST_DEPTH = 3;
 
 /** What is wrong with a row group that there is no memory for. */
 export function groupProblem(needed: number, maxMemory: number): string {
@@ -47,8 +54,7 @@ export async function readGroup(
   const places = columns.map((column) => checkedPlace(source, column));
   const total = places.reduce((sum, { length }) => sum + length, 0);
   if (total > source.bytes) throw new FileError({ path: source.path }, 'its columns overlap: the file is damaged');
-  const values = columns.reduce((sum, { meta_data: meta }) => sum + Number(meta?.num_values ?? 0), 0);
-  const needed = total + VALUE_BYTES * values;
+  const needed = columns.reduce((sum, column) => sum + valueBytes(column) * valuesOf(column), total);
   if (needed > maxMemory) throw new FileError({ path: source.path }, groupProblem(needed, maxMemory));
   const bytes = newBlock(total).subarray(0, total);
   let at = 0;
@@ -70,6 +76,16 @@ export function placeOf({ meta_data: meta }: RowGroup['columns'][number]): Chunk
   return { begin, length: Number(meta?.total_compressed_size) };
 }
 
+function valueBytes({ meta_data: meta }: RowGroup['columns'][number]): number {
+  const depth = meta?.path_in_schema.length ?? 0;
+  if (depth > 1) return depth > LIST_DEPTH ? NESTED_BYTES : LISTED_BYTES;
+  return meta?.type === 'INT64' ? BIGINT_BYTES : VALUE_BYTES;
+}
+
+function valuesOf({ meta_data: meta }: RowGroup['columns'][number]): number {
+  return Number(meta?.num_values ?? 0);
+}
+
 function checkedPlace(source: ByteSource, column: RowGroup['columns'][number]): ChunkPlace {
   const { path } = source;
   const name = column.meta_data?.path_in_schema[0];
@@ -78,7 +94,7 @@ function checkedPlace(source: ByteSource, column: RowGroup['columns'][number]): 
   if (column.file_path || !(begin >= 4) || !(length >= 0) || begin + length > source.bytes) {
     throw new FileError({ path }, `column "${name}": its data are not in the file, which is damaged or was cut`);
   }
-  const values = Number(column.meta_data?.num_values);
+  const values = valuesOf(column);
   if (values > MOST_GROUP_VALUES) {
     const problem = `column "${name}": ${values} values in a row group, more than are read at a time: write smaller row groups (row_group_size)`;
     throw new FileError({ path }, problem);

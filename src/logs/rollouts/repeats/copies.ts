@@ -119,7 +119,7 @@ class Comparing {
         await LineFile.open(packed.path, this.signal),
       ];
       try {
-        return await beginning(pieces(one, this.signal), pieces(other, this.signal));
+        return await beginning(one.pieces(this.signal), other.pieces(this.signal));
       } finally {
         await one.close();
         await other.close();
@@ -139,10 +139,6 @@ class Comparing {
     this.seen.set(key, found ?? '');
     return found;
   }
-}
-
-async function* pieces(file: LineFile, signal: AbortSignal | undefined): AsyncGenerator<Buffer, undefined, undefined> {
-  for await (const { bytes } of file.blocks(0, Number.POSITIVE_INFINITY, signal)) if (bytes.length > 0) yield bytes;
 }
 
 async function beginning(

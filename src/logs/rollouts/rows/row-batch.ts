@@ -1,4 +1,5 @@
 // Rollouts as columns: what parsing makes of a piece of a log, in the form in which it goes from a thread to another.
+import { FileError } from '../../../checks/errors.js';
 import type { LoggedRollout } from '../rollout.js';
 
 /** A line or row that could not be used. */
@@ -34,6 +35,17 @@ export interface BatchTexts {
 
 /** A flood of bad lines is named by its first: the others are counted. */
 const MOST_PROBLEMS = 20;
+
+/** Lines that are no rollouts, beside those that are: a file of more is not read to its end. */
+const MOST_BAD = 2 ** 15;
+const MOST_BAD_TIMES = 64;
+
+/** @throws {FileError} where almost nothing is a rollout */
+export function checkBad(path: string, bad: number, of: number): void {
+  if (bad <= MOST_BAD + MOST_BAD_TIMES * (of - bad)) return;
+  const problem = `${bad} of ${of} lines are no rollouts: the file is damaged, or something else than a log of rollouts`;
+  throw new FileError({ path }, problem);
+}
 
 export class BatchBuilder {
   readonly #columns: Record<string, unknown[]> = {};

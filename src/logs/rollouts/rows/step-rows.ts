@@ -1,13 +1,19 @@
 // The rows of one step as they come, piece by piece, as columns.
 import { giveBack } from '../json-lines/line-blocks.js';
+import { ROW_BYTES } from '../log-part.js';
 import { bufferOver, type LoggedText } from '../logged-text.js';
 import type { RolloutColumn } from '../rollout.js';
 import type { BatchTexts, RowBatch } from './row-batch.js';
+
+/** An array, beside its elements. */
+const ARRAY_BYTES = 128;
 
 /** Rows as they come, in the order of files and lines. */
 export class StepRows {
   rows = 0;
   bad = 0;
+  /** What is held of them, about. */
+  bytes = 0;
   isCut = false;
   /** Group ids are numbers of lines: not the log's. */
   groupIsLine = false;
@@ -17,6 +23,7 @@ export class StepRows {
   /** @param firstLine number of the batch's first line in its file */
   add({ rows, columns, texts, bad, cut }: RowBatch, firstLine: number): void {
     if (texts !== undefined) this.#memory.push(texts.memory);
+    this.bytes += rows * ROW_BYTES + (texts?.memory.byteLength ?? 0);
     for (const [name, values] of Object.entries(columns)) {
       if (name === 'line') {
         this.groupIsLine = true;
@@ -25,6 +32,7 @@ export class StepRows {
           values.map((line) => String(firstLine + (line as number) + 1)),
         );
       } else this.#append(name, values);
+      this.bytes += bytesOf(values, name === 'prompt');
     }
     for (const [name, places] of Object.entries(texts?.places ?? {})) {
       const column = this.#append(name, []);
@@ -92,4 +100,17 @@ export class StepRows {
     for (const value of values) column.push(value);
     return column;
   }
+}
+
+/** @param isShared rows of a prompt mostly stand together, and have one text */
+function bytesOf(values: readonly unknown[], isShared: boolean): number {
+  let bytes = 0;
+  let last: unknown;
+  for (const value of values) {
+    if (isShared && value === last) continue;
+    last = value;
+    if (typeof value === 'string') bytes += value.length;
+    else if (ArrayBuffer.isView(value)) bytes += ARRAY_BYTES + value.byteLength;
+  }
+  return bytes;
 }
