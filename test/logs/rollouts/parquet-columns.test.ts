@@ -131,6 +131,56 @@ describe('columns of Parquet', () => {
     await source.close();
   });
 
+  it('take no memory for more than Snappy can unpack to', async () => {
+    const text = 'a'.repeat(100_000);
+    const columnData = [{ name: 'output', data: [text], type: 'STRING', nullable: false }] as Columns;
+    const written = { columnData, statistics: false, codec: 'UNCOMPRESSED' as const };
+    const bytes = Buffer.from(parquetWriteBuffer(written));
+    const metadata = parquetMetadata(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+    const [group] = metadata.row_groups;
+    const [column] = group?.columns ?? [];
+    const meta = column?.meta_data;
+    if (group === undefined || column === undefined || meta === undefined) throw new Error('no column');
+    const begin = Number(meta.data_page_offset);
+    const chunk = bytes.subarray(begin, begin + Number(meta.total_compressed_size));
+    const plain = chunk.subarray(chunk.indexOf(Buffer.of(0xa0, 0x86, 0x01, 0x00)));
+    expect(plain.length).toBe(text.length + 4);
+    const header = chunk.subarray(0, chunk.length - plain.length);
+    // The first fields of a page header: its kind, and its bytes unpacked and packed, as zigzag varints.
+    const sizes = Buffer.concat([Buffer.of(0x15), varint(2 * plain.length), Buffer.of(0x15), varint(2 * plain.length)]);
+    expect(header.subarray(2, 2 + sizes.length)).toEqual(sizes);
+    const path = join(root, 'snappy.parquet');
+    /** Of a page that says that it unpacks to so many bytes. */
+    const read = async (says: number) => {
+      const packed = packedRun(plain, says);
+      const page = Buffer.concat([
+        header.subarray(0, 2),
+        ...[Buffer.of(0x15), varint(2 * says), Buffer.of(0x15), varint(2 * packed.length)],
+        ...[header.subarray(2 + sizes.length), packed],
+      ]);
+      writeFileSync(path, Buffer.concat([bytes.subarray(0, begin), page, bytes.subarray(begin)]));
+      const places = { total_compressed_size: BigInt(page.length), codec: 'SNAPPY' as const };
+      const of = { ...group, columns: [{ ...column, meta_data: { ...meta, ...places } }] };
+      const source = await openSource(path);
+      try {
+        const stored = await readGroup(source, metadata, of, new Set(['output']), undefined);
+        return (await decodeColumns(stored, ['output'])).get('output')?.values;
+      } finally {
+        await source.close();
+      }
+    };
+    // The best that there is, 64 bytes for 3.
+    const packed = packedRun(plain, plain.length).length;
+    expect(plain.length / packed).toBeGreaterThan(21);
+    const whole = (await read(plain.length))?.[0];
+    expect(textOf(whole as Uint8Array)).toBe(text);
+    const most = 22 * packed + 64;
+    await expect(read(most)).rejects.toThrow('column "output": is damaged');
+    await expect(read(most)).rejects.toThrow('a page whose Snappy is damaged');
+    await expect(read(most + 1)).rejects.toThrow(`a page of ${packed} bytes that unpacks to ${most + 1}`);
+    await expect(read(2 ** 30)).rejects.toThrow(/a page of \d+ bytes that unpacks to 1073741824/);
+  });
+
   it('name the row, the column and the byte where a text is no UTF-8, and give the other rows', async () => {
     const long = Buffer.from('a'.repeat(300));
     long[200] = 0xff;
@@ -150,6 +200,23 @@ describe('columns of Parquet', () => {
     ]);
   });
 });
+
+/** An unsigned LEB128. */
+function varint(value: number): Buffer {
+  const bytes: number[] = [];
+  for (let left = value; ; left = Math.floor(left / 128)) {
+    bytes.push(left < 128 ? left : (left % 128) + 128);
+    if (left < 128) return Buffer.from(bytes);
+  }
+}
+
+/** Snappy of four bytes and then one, again and again, by copies of 64 bytes. @param says the length that it gives */
+function packedRun(plain: Buffer, says: number): Buffer {
+  const pieces = [varint(says), Buffer.of(4 << 2), plain.subarray(0, 5)];
+  for (let left = plain.length - 5; left > 0; left -= 64)
+    pieces.push(Buffer.of(((Math.min(left, 64) - 1) << 2) | 2, 1, 0));
+  return Buffer.concat(pieces);
+}
 
 describe('unpackSnappy', () => {
   const { unpackSnappy } = loadAddon();
