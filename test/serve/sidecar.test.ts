@@ -104,10 +104,13 @@ describe('the protocol', () => {
     const outcomes = { rewards: [0, 1, 0, 1] };
     const stepOf = async (fields: Json = {}) =>
       ((await sidecar.ask('finish', { outcomes, ...fields })).report as Json | undefined)?.step;
-    expect(await stepOf({ step: 1 })).toBe(1);
     expect(await stepOf()).toBe(3);
+    for (const step of [4, 5, 6]) await sidecar.ask('step', { step, groups, due: false });
+    expect(await stepOf({ step: 4 })).toBe(4);
+    expect(await stepOf()).toBe(6);
+    // Steps that are finished out of turn are refused: it is the open one that is meant.
     const { error } = await sidecar.ask('finish', { outcomes });
-    expect(error).toMatchObject({ message: expect.stringMatching(/step 2/) });
+    expect(error).toMatchObject({ message: expect.stringMatching(/step 5/) });
   });
 
   it('takes the scores of one prompt, of some rows, and from a file', async () => {
