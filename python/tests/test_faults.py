@@ -219,6 +219,27 @@ class TestWatching:
         kinds = [verdict["kind"] for verdict in reports[-1]["judgement"]["verdicts"]]
         assert "template_collapse" in kinds
 
+    def test_goes_on_as_the_run_was_begun_and_says_so(self, caplog):
+        watching = Watching(every=3, threads=1, filter={"value": 0.9})
+        run(watching, 1, 4)
+        saved = json.loads(json.dumps(watching.save()))
+        watching.close()
+        same = Watching(every=3, threads=1, filter={"value": 0.9})
+        same.restore(saved)
+        same.close()
+        assert "as it was begun" not in caplog.text
+        for options in ({"every": 2, "filter": {"value": 0.5}}, {"every": "never"}):
+            caplog.clear()
+            later = Watching(threads=1, **options)
+            later.restore(saved)
+            (report,), _ = run(later, 5, 5)
+            later.close()
+            # One of three is computed, and nine tenths are kept, as before.
+            assert report["filter"] is not None and later.every == 3
+            (said,) = [record.getMessage() for record in caplog.records if "as it was begun" in record.getMessage()]
+            assert f"every=3 (not {options['every']!r})" in said
+            assert "filter={" in said and f"(not {options.get('filter')!r})" in said
+
     def test_waits_for_a_slow_start_no_longer_than_a_generation_may_take(self, monkeypatch, tmp_path, undisturbed):
         watching = Watching(every=3, threads=1, filter={"value": 0.9})
         run(watching, 1, 2)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import subprocess
 import sys
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ pytest.importorskip("transformers")
 from models import VOCABULARY, gpt2, qwen  # noqa: E402
 
 from collapsar import ArgumentError  # noqa: E402
-from collapsar.hf import Row, cross_scores  # noqa: E402
+from collapsar.hf import Row, _cache_name, cross_scores  # noqa: E402
 
 
 def made(seed: int, prompts: int = 4, rows: int = 9) -> tuple[list[list[int]], list[Row]]:
@@ -50,6 +53,48 @@ def test_gives_what_one_pass_a_pair_gives(model, max_tokens, cache):
     sums = cross_scores(policy, prompts, rows, temperature=0.7, max_tokens=max_tokens, cache=cache)
     expected = [[naive(policy, prompt, row, 0.7) for prompt in prompts] for row in rows]
     np.testing.assert_allclose(sums, expected, atol=2e-4, rtol=1e-5)
+
+
+class Named(torch.nn.Module):
+    """A model whose cache has the name of older or of newer releases, whichever is installed."""
+
+    def __init__(self, model, name: str):
+        super().__init__()
+        self.model = model
+        inner = _cache_name(model)
+
+        def older(input_ids, past_key_values=None, use_cache=None):
+            output = model(input_ids=input_ids, use_cache=use_cache, **{inner: past_key_values})
+            return SimpleNamespace(logits=output.logits, past_key_values=getattr(output, inner))
+
+        def newer(input_ids, cache=None, use_cache=None):
+            output = older(input_ids, cache, use_cache)
+            return SimpleNamespace(logits=output.logits, cache=output.past_key_values)
+
+        self.forward = {"past_key_values": older, "cache": newer}[name]
+
+
+@pytest.mark.parametrize("name", ["past_key_values", "cache"])
+def test_calls_the_cache_as_the_model_does(name):
+    prompts, rows = made(4)
+    sums = cross_scores(Named(qwen(), name), prompts, rows, max_tokens=96)
+    np.testing.assert_allclose(sums, cross_scores(qwen(), prompts, rows, max_tokens=96), atol=1e-5)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_is_warned_of_nothing(wrapped, monkeypatch):
+    policy = qwen()
+    if wrapped:
+        peft = pytest.importorskip("peft")
+        policy = peft.get_peft_model(policy, peft.LoraConfig(target_modules=["q_proj"], task_type="CAUSAL_LM"))
+    said: list[str] = []
+    for method in ("warning", "warning_once", "warning_advice"):
+        monkeypatch.setattr(logging.Logger, method, lambda _, message, *__, **___: said.append(message), raising=False)
+    prompts, rows = made(5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cross_scores(policy, prompts, rows, max_tokens=96)
+    assert said == []
 
 
 def test_scores_the_pairs_that_are_asked_for_alone():
@@ -127,7 +172,7 @@ import torch.distributed as dist
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from models import qwen
-from collapsar.hf import Row, cross_scores
+from collapsar.hf import Row, _cache_name, cross_scores
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
 rank = dist.get_rank()

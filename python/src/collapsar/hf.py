@@ -167,6 +167,7 @@ class _Scorer:
         self._cached = cache and not getattr(model, "_is_stateful", False)
         self._autocast = autocast
         self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._cache_name = _cache_name(model)
 
     def plan(self, wanted: Mapping[int, list[int]]) -> list[Batch]:
         """Batches by rising prompt; rows of about one length together, the longest first."""
@@ -222,7 +223,8 @@ class _Scorer:
         step = self._piece_of(1)
         for first in range(0, len(ids), step):
             piece = torch.tensor([list(ids[first : first + step])], device=self._device)
-            past = self._forward(piece, past, keep=1 if self._keeps_logits else None).past_key_values
+            output = self._forward(piece, past, keep=1 if self._keeps_logits else None)
+            past = getattr(output, self._cache_name)
             passes += 1
         return past, passes
 
@@ -248,7 +250,7 @@ class _Scorer:
         for first in range(0, width, step):
             piece = slice(first, first + step)
             output = self._forward(inputs[:, piece], past, use_cache=first + step < width)
-            past = getattr(output, "past_key_values", None)
+            past = getattr(output, self._cache_name, None)
             passes += 1
             logits = output.logits.float() / self._temperature
             chosen = logits.gather(-1, targets[:, piece, None]).squeeze(-1)
@@ -259,13 +261,28 @@ class _Scorer:
         return sums.tolist(), passes
 
     def _forward(self, ids: torch.Tensor, past: Any, use_cache: bool = True, keep: int | None = None) -> Any:
-        kept = {} if keep is None else {"logits_to_keep": keep}
+        given = {self._cache_name: past} | ({} if keep is None else {"logits_to_keep": keep})
         with self._autocast():
-            return self._model(input_ids=ids, past_key_values=past, use_cache=use_cache or past is not None, **kept)
+            return self._model(input_ids=ids, use_cache=use_cache or past is not None, **given)
 
     def dummy(self) -> None:
         """A pass that means nothing, for ranks that must make as many as the others."""
         self._forward(torch.zeros(1, 1, dtype=torch.long, device=self._device), None, use_cache=False)
+
+
+def _cache_name(model: torch.nn.Module) -> str:
+    """What the model calls its cache, as an argument and in its output: ``cache`` from transformers 5.24 on."""
+    parameters = inspect.signature(model.forward).parameters
+    for name in ("past_key_values", "cache"):
+        if name in parameters:
+            return name
+    # A wrapper, such as PEFT's, hands on what it is given.
+    with contextlib.suppress(ImportError):
+        from transformers.modeling_outputs import CausalLMOutputWithPast
+
+        if "cache" in CausalLMOutputWithPast.__dataclass_fields__:
+            return "cache"
+    return "past_key_values"
 
 
 def _repeated(cache: Any, times: int) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import ArgumentError, CollapsarError, SidecarError, StateError
-from .monitor import Json, Monitor, Report, Step
+from .monitor import Json, Monitor, Report, Step, _camel
 from .spans import Reasoning, Tags
 from .state_file import read_state, write_state
 
@@ -326,6 +326,8 @@ class Watching:
             raise StateError(f"got notes {notes!r}, expected a list of text: it is damaged")
         if self._asks:
             self._take(state)
+            if state is not None:
+                self._adopt_options()
         self._said.update(notes)
         self._state, self.generation, self.failure, self._left_out = state, generation, None, 0
 
@@ -454,6 +456,27 @@ class Watching:
         except BaseException:
             self._state = before
             raise
+
+    def _adopt_options(self) -> None:
+        """Goes on as the run was begun, which its figures depend on, and says so where other options are given."""
+        assert self._monitor is not None
+        begun = self._monitor.options
+        every, filtered, negatives = begun["everySteps"], begun["filter"], begun["negatives"]
+        told = []
+        if every != self.every:
+            told.append(f"every={every!r} (not {self.every!r})")
+        wanted = None if self.filter is None else _camel(self.filter)
+        is_filtered = isinstance(filtered, Mapping)
+        if (wanted is not None) != is_filtered or any(filtered.get(name) != of for name, of in (wanted or {}).items()):
+            told.append(f"filter={filtered!r} (not {self.filter!r})")
+        if self.negatives not in ("auto", negatives):
+            told.append(f"negatives={negatives!r} (not {self.negatives!r})")
+        if told:
+            how = ", ".join(told)
+            logger.warning(
+                "collapsar: the resumed run goes on as it was begun, with %s: other options need a new run", how
+            )
+        self.every, self.filter = every, filtered
 
     def _start(self) -> None:
         """Starts a sidecar beside the training, if none is starting."""
