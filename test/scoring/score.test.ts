@@ -1,6 +1,7 @@
 // Cross-scores from an inference engine: what each answers, what goes wrong with it, and the command.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
 import { openScoringEngine, type ScoringEngineName, scorePairs } from '../../src/exports/scoring.js';
 import { readSteps } from '../../src/index.js';
@@ -223,6 +224,14 @@ describe('collapsar score', () => {
     const args = ['--engine', 'sglang', '--url', server.url, '--out', join(directory, 'none')];
     const noIds = await collapsar(['score', texts, ...args]);
     expect(noIds).toMatchObject({ status: 1, err: expect.stringContaining('no token ids') });
+    const packed = join(directory, 'packed.jsonl.gz');
+    const long = { step: 1, group: 0, prompt_tokens: [1], tokens: [2], output: 'x'.repeat(1000), reward: 1 };
+    writeFileSync(packed, gzipSync(`${JSON.stringify(long)}\n`.repeat(2000)));
+    const bomb = await collapsar(['score', packed, ...args, '--max-memory', '1MB']);
+    expect(bomb).toMatchObject({
+      status: 1,
+      err: expect.stringContaining('for which --max-memory 1000000 has no room'),
+    });
     const failing = await score(server, '--out', join(directory, 'failing'));
     expect(failing).toMatchObject({ status: 1, err: expect.stringMatching(/row \d+ under prompt \d+/) });
   });

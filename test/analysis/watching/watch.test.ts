@@ -170,7 +170,7 @@ describe('watch', () => {
     await putStep(join(folder, 'step_00001.safetensors'), smallStep(1));
     await putStep(join(folder, 'step_00002.safetensors'), smallStep(2));
     const { reports } = await watched(folder, 2);
-    expect(reports.map(({ step, metrics }) => [step, metrics.length])).toEqual([
+    expect(reports.map(({ step, samples }) => [step, samples.length])).toEqual([
       [1, 1],
       [2, 1],
     ]);
