@@ -200,6 +200,8 @@ CONTRACTS = (
     ),
     Contract("skyrl", "skyrl/train/trainer.py", "RayPPOTrainer.__init__", "skyrl.py", arguments=("callbacks",)),
     Contract("skyrl", "skyrl/train/trainer.py", "RayPPOTrainer", "skyrl.py", fields=("tokenizer",)),
+    Contract("skyrl", "skyrl/train/trainer.py", "RayPPOTrainer.add_callback", "docs/guide/trainers/skyrl.md"),
+    Contract("skyrl", "skyrl/train/entrypoints/main_base.py", "BasePPOExp.get_trainer", "docs/guide/trainers/skyrl.md"),
     Contract(
         "skyrl",
         "skyrl/train/trainer.py",
