@@ -9,7 +9,7 @@ import type { RunData } from '../report.js';
 import { Chart } from './chart.js';
 import { cursorStep, moveTo, permutations, place, range, theme, titleOf } from './state.js';
 
-const HEIGHT = 440;
+const HEIGHT = 420;
 
 export function StoryFigure({ run }: { run: RunData }) {
   const size = useSignal<Size>({ width: 0, height: HEIGHT });
