@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { askServer, TooLongAnswer } from '../../src/checks/servers/bounded-answer.js';
 import { LineFile } from '../../src/logs/rollouts/json-lines/line-blocks.js';
 import { checkLz4, mostUnpacked, unpackerOf } from '../../src/logs/rollouts/parquet/page-codecs.js';
+import { readRollouts } from '../../src/logs/rollouts/read-rollouts.js';
 import { packed, ran } from '../support/bombs.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -158,6 +159,23 @@ describe('the longest line', () => {
         above === 0 ? longest + 1 + short.length : short.length,
       );
     }
+  });
+});
+
+describe('a line that is longer than is read', () => {
+  it('is named also where it is the last of its file', async () => {
+    mkdirSync(root, { recursive: true });
+    const path = join(root, 'last-line.jsonl');
+    const row = `${HEAD}"a"}\n`;
+    writeFileSync(path, `${row}${row}${HEAD}"${'x'.repeat(2 ** 24)}"}\n`);
+    const problems: string[] = [];
+    let rows = 0;
+    const onError = ({ message }: Error) => problems.push(message);
+    for await (const step of readRollouts(path, { maxMemory: 2 ** 20, onError })) rows += step.rows;
+    expect(rows).toBe(2);
+    expect(problems).toEqual([
+      expect.stringMatching(/line 3: has \d+ bytes, more than the 16777216 of the longest line/),
+    ]);
   });
 });
 

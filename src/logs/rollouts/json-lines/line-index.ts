@@ -58,7 +58,7 @@ export class LineIndex {
     const fields = new JsonFields(withRoots(names), true);
     let found = state;
     for await (const { bytes, offset, tooLong } of file.blocks(this.#end, Number.POSITIVE_INFINITY, signal)) {
-      if (tooLong !== undefined) state.lines++;
+      if (tooLong !== undefined) stepOver(state, offset);
       const whole = bytes.lastIndexOf(LINE_END) + 1;
       takeLines(state, fields, bytes.subarray(0, whole), offset, format);
       this.#end = offset + whole;
@@ -137,6 +137,16 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
   }
   const part = currentPart(state);
   if (part !== undefined) take(part, bytes.subarray(unchecked));
+}
+
+/** Gives a line that is too long, and ends here, to the step before it: it is named when that is read. */
+function stepOver(state: State, end: number): void {
+  const range = currentPart(state)?.ranges.at(-1);
+  if (range !== undefined) {
+    range.end = end;
+    range.lines++;
+  }
+  state.lines++;
 }
 
 /** Into the checksum of its latest range. */
