@@ -264,10 +264,10 @@ describe('the table', () => {
     if (columns === 80) expect(table).toBe((await collapsar(['analyze', healthy, '--permutations', '0'])).out);
     // Commander does not break lines this narrow.
     if (columns < 80) return;
-    for (const command of ['analyze', 'plan', 'map', 'merge', 'finalize', 'submit', 'filter', 'plan-scores']) {
+    for (const command of ['analyze', 'submit', 'filter', 'plan-scores', 'score', 'watch', 'serve', 'report']) {
       const help = await shown([command, '--help']);
       // Examples are to be copied: they stay whole.
-      const prose = help.split('\n').filter((line) => !/^ {2}(collapsar|srun|cut| --out)/.test(line));
+      const prose = help.split('\n').filter((line) => !/^ {2}(collapsar|ssh|srun|cut| --out)/.test(line));
       expect(prose.filter((line) => line.length > Math.min(columns, 100))).toEqual([]);
       expect(help).toMatch(/^Examples:\n {2}collapsar/m);
     }
