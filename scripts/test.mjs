@@ -15,7 +15,7 @@ const script =
 
 /** What would run a test that was skipped, by its file and name: the first that fits. */
 const missingFor = [
-  [/rollout-data\.test/, 'the data sets that the test names, in shared/data'],
+  [/rollout-data\.test|gsm-verl|trl-runs|runs of TRL/, 'the data sets that the test names, in shared/data'],
   [/tensorboard\.test|prometheus\.test/, 'Python with tensorboard and prometheus-client (COLLAPSAR_PYTHON)'],
   [/logs-python|engine-device-(example|ipc)/, 'Python with numpy, torch and safetensors (COLLAPSAR_PYTHON)'],
   [/engine-device/, 'Linux with CMake, for the emulated GPU, or a GPU: COLLAPSAR_TEST_DEVICE=cuda'],
