@@ -21,7 +21,7 @@ const missingFor = [
   [/engine-device/, 'Linux with CMake, for the emulated GPU, or a GPU: COLLAPSAR_TEST_DEVICE=cuda'],
   [/report-page\.test/, "Chromium: Debian's package chromium, or COLLAPSAR_CHROMIUM"],
   [/Float16Array/, 'Node 24 or newer'],
-  [/rights|redo|unprivileged/, 'a user other than root'],
+  [/rights|can be read by now|unprivileged/, 'a user other than root'],
 ];
 const whatWouldRun = (test) =>
   missingFor.find(([pattern]) => pattern.test(test))?.[1] ?? 'what the condition beside it in its file asks for';

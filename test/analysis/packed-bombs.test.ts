@@ -37,9 +37,9 @@ function gzipped(name: string, begin: string, piece: string, bytes: number, end 
 }
 
 /** What refuses a file within so many MB. */
-async function refused(path: string, megabytes: number, words: string, ...options: string[]): Promise<void> {
+async function refused(path: string, megabytes: number, words: string | RegExp, ...options: string[]): Promise<void> {
   const run = await ran('analyze', '--quiet', '--max-memory', `${megabytes}MB`, ...options, path);
-  expect(run.said).toContain(words);
+  expect(run.said).toMatch(words);
   expect(run.status).toBe(1);
   expect(run.megabytes).toBeLessThan(megabytes + MOST_MORE);
 }
@@ -83,7 +83,7 @@ describe.each([
     ['blanks', ' \n', 'lines are no rollouts: the file is damaged'],
     ['blanks of all kinds', '\n \n\r\n\t\n', 'lines are no rollouts: the file is damaged'],
     ['rows of a comma', ',\n', 'lines are no rollouts: the file is damaged'],
-    ['commas', ',', 'line 3 has more than 16384 fields, the most that are read'],
+    ['commas', ',', /line 3 has (more than 16384 fields, the most|\d+ bytes, more than the \d+ of the longest line)/],
     ['rows', '1,1,a,1\n', 'a step in it has more than 62500 rows'],
   ] as const)(
     'CSV that holds %s is refused in words',
