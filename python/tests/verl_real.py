@@ -1,6 +1,6 @@
 """A step of the real verl: its trainers, TransferQueue on Ray, GRPO's advantages; only the actor is a small model here.
 
-    python tests/verl_real.py       in an environment with verl[verl-core] and this package's sources on the path
+    python tests/verl_real.py       in an environment of python/verl.txt, after `npm ci`
 
 What stops a whole training run on a CPU: verl's rollout workers are vLLM's or SGLang's servers on an accelerator, and
 its worker groups ask Ray for one. Prints what it has seen; exit status 1 where something is not as it must be.
