@@ -66,6 +66,7 @@ __global__ void __launch_bounds__(kBlockThreads) rankColumns(const ScoreRowsJob 
   const int looked = begin + static_cast<int>(threadIdx.x) % kWarpLanes;
   const bool isUnknown = looked < end && job.out.hitRank[job.firstRow + looked] == kHitRankUnknown;
   uint32_t unknown = __ballot_sync(kAllLanes, isUnknown);
+  __syncwarp();  // a ballot orders no memory: all have looked before one writes
   COLLAPSAR_ROLLED
   for (; unknown != 0; unknown &= unknown - 1) {
     const int entry = begin + __ffs(static_cast<int>(unknown)) - 1, row = job.firstRow + entry;
