@@ -1,33 +1,13 @@
 // Runs whose batches mix environments through a Monitor: which of them its verdicts name, and its notes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  type CrossScores,
-  type Engine,
-  openEngine,
-  type StepReport,
-  type Tensor,
-  type TextStep,
-} from '../../src/index.js';
+import * as mixed from '../../bench/mixed-runs.mjs';
+import { type Engine, openEngine, type StepReport, type Tensor } from '../../src/index.js';
 import { Monitor } from '../../src/monitor/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
-type Counts = Readonly<Record<string, number>>;
-type Own = (name: string) => number;
-interface Named {
-  readonly environments: readonly string[];
-}
-interface MixedRuns {
-  mixedScores(counts: Counts, rows: number, own: Own, uniform: () => number): CrossScores & Named;
-  mixedTexts(counts: Counts, rows: number, own: Own, uniform: () => number): TextStep & Named;
-  namesOf(environments: number): string[];
-  even(names: readonly string[], prompts: number): Counts;
-}
-
 let engine: Engine;
-let mixed: MixedRuns;
 beforeAll(async () => {
   engine = await openEngine({ threads: 1 });
-  mixed = (await import(new URL('../../bench/mixed-runs.mjs', import.meta.url).href)) as MixedRuns;
 });
 afterAll(() => engine.dispose());
 

@@ -1,7 +1,7 @@
 // What the judge says of runs whose batches mix environments, by cross-scores of an exact policy and by texts alone.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as mixed from '../../bench/mixed-runs.mjs';
 import {
-  type CrossScores,
   crossScoreMetrics,
   type Engine,
   Judge,
@@ -9,27 +9,16 @@ import {
   openEngine,
   type StepMetrics,
   type TextMetrics,
-  type TextStep,
   textMetrics,
   type Verdict,
 } from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
 type Counts = Readonly<Record<string, number>>;
-type Own = (name: string) => number;
-interface MixedRuns {
-  mixedScores(counts: Counts, rows: number, own: Own, uniform: () => number): CrossScores;
-  mixedTexts(counts: Counts, rows: number, own: Own, uniform: () => number): TextStep;
-  namesOf(environments: number): string[];
-  even(names: readonly string[], prompts: number): Counts;
-  byChance(names: readonly string[], prompts: number, uniform: () => number): Counts;
-}
 
 let engine: Engine;
-let mixed: MixedRuns;
 beforeAll(async () => {
   engine = await openEngine();
-  mixed = (await import(new URL('../../bench/mixed-runs.mjs', import.meta.url).href)) as MixedRuns;
 });
 afterAll(() => engine.dispose());
 

@@ -1,22 +1,14 @@
 // The note on a batch whose prompts fall into groups that nobody named, on policies that are known exactly.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as mixed from '../../../bench/mixed-runs.mjs';
 import { analyze, type CrossScores, crossScoreMetrics, type Engine, openEngine } from '../../../src/index.js';
 import { exampleRuns } from '../../support/analysis-logs.js';
 import { uniformNumbers } from '../../support/random-numbers.js';
 
-type Counts = Readonly<Record<string, number>>;
-interface MixedRuns {
-  mixedScores(counts: Counts, rows: number, own: (name: string) => number, uniform: () => number): CrossScores;
-  namesOf(environments: number): string[];
-  even(names: readonly string[], prompts: number): Counts;
-}
-
 let engine: Engine;
-let mixed: MixedRuns;
 beforeAll(async () => {
   engine = await openEngine({ device: 'cpu' });
-  mixed = (await import(new URL('../../../bench/mixed-runs.mjs', import.meta.url).href)) as MixedRuns;
 });
 afterAll(() => engine.dispose());
 

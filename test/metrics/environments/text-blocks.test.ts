@@ -2,6 +2,7 @@
 // prompts.
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as mixed from '../../../bench/mixed-runs.mjs';
 import {
   type Engine,
   openEngine,
@@ -13,18 +14,9 @@ import {
 import { exampleRuns } from '../../support/analysis-logs.js';
 import { uniformNumbers } from '../../support/random-numbers.js';
 
-type Counts = Readonly<Record<string, number>>;
-interface MixedRuns {
-  mixedTexts(counts: Counts, rows: number, own: (name: string) => number, uniform: () => number): TextStep;
-  namesOf(environments: number): string[];
-  even(names: readonly string[], prompts: number): Counts;
-}
-
 let engine: Engine;
-let mixed: MixedRuns;
 beforeAll(async () => {
   engine = await openEngine({ device: 'cpu' });
-  mixed = (await import(new URL('../../../bench/mixed-runs.mjs', import.meta.url).href)) as MixedRuns;
 });
 afterAll(() => engine.dispose());
 
