@@ -9,7 +9,7 @@ import { firstTexts } from '../step/first-texts.js';
 import { measureStep, type StepRules } from '../step/measure-step.js';
 import type { MeasuredTexts } from '../step/measured-texts.js';
 import type { RewardBucket } from '../step/outcomes/reward-buckets.js';
-import { bucketsOf } from '../step/outcomes/step-buckets.js';
+import { bucketsOf, checkBuckets } from '../step/outcomes/step-buckets.js';
 import type { StepExcerpts } from '../step/prompts/excerpts.js';
 import type { Run } from '../step/run.js';
 import { filterStep, settled } from '../step/step-filter.js';
@@ -129,9 +129,7 @@ export function previewBuckets(
   outcomes: CheckedOutcomes,
   options: RunOptions,
 ): readonly RewardBucket[] {
-  if (options.buckets === false) {
-    throw new ArgumentError('options.buckets', 'this monitor has no buckets: construct it with the option `buckets`');
-  }
+  checkBuckets(options.buckets, 'options.buckets');
   const rows = rowsOf(labels, outcomes, options);
   const rules = rulesOf(options);
   const filter = filterStep(rows, rules);

@@ -40,9 +40,7 @@ export function stepBuckets(rows: SettledRows, filter: FilterResult | undefined,
   const buckets = bucketsOf(rows, filter, rules);
   if (gradientNorms !== undefined) {
     const argument = 'outcomes.gradientNorms';
-    if (rules.buckets === false) {
-      throw new ArgumentError(argument, 'this monitor has no buckets: construct it with the option `buckets`');
-    }
+    checkBuckets(rules.buckets, argument);
     checkGradients(gradientNorms, buckets ?? [], argument);
   }
   if (buckets === undefined) return { bucketMetrics: {} };
@@ -50,6 +48,12 @@ export function stepBuckets(rows: SettledRows, filter: FilterResult | undefined,
   const gradients = gradientNorms && decomposeGradients(buckets, gradientNorms);
   const ofGradients = gradients && gradientMetrics(buckets, gradientNorms, gradients, prefix);
   return { buckets, gradients, bucketMetrics: { ...bucketMetrics(buckets, prefix), ...ofGradients } };
+}
+
+/** @throws {ArgumentError} naming what cannot be done without buckets */
+export function checkBuckets(buckets: ResolvedBuckets | false, argument: string): void {
+  if (buckets !== false) return;
+  throw new ArgumentError(argument, 'this monitor has no buckets: construct it with the option `buckets`');
 }
 
 /** @returns undefined where there are to be none, or the step has no rewards */

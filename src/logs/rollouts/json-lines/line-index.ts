@@ -80,11 +80,6 @@ export class LineIndex {
   }
 }
 
-/** All of a file's lines. @throws FileError when the file cannot be read */
-export function indexLines(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
-  return new LineIndex().advance(file, format, signal);
-}
-
 /** Tells one content of ranges from another; undefined where nothing is known of it. */
 export function digestOf(ranges: readonly (Range & { readonly checksum?: number })[]): string | undefined {
   const checksums = ranges.map(({ checksum }) => checksum);
