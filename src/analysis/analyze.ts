@@ -2,14 +2,14 @@
 // that step alone.
 import { ArgumentError, FileError } from '../checks/errors.js';
 import { checkOptions, is, type Kind, type OptionTable } from '../checks/options.js';
-import { packageVersion } from '../checks/package-version.js';
 import { shown } from '../checks/words.js';
 import { logReading } from '../logs/rollouts/log-options.js';
 import { FileChoice } from '../logs/stores/file-choice.js';
 import type { StepReport } from '../step/step-report.js';
 import { measuredSource, SOURCE_OPTIONS, type SourceOptions } from './measured-source.js';
+import { type MeasureOptions, measureOptions } from './measuring/measure-options.js';
+import { badRow } from './measuring/measure-step-data.js';
 import { METRICS, MetricChoice } from './measuring/metric-choice.js';
-import { badRow, type MeasureOptions, measureOptions } from './measuring/step-measurement.js';
 import { checkSource, isStream, type StepSource } from './measuring/step-source.js';
 import { RunSequence } from './run-sequence.js';
 import { Journal } from './store/journal.js';
@@ -79,7 +79,7 @@ export async function* analyze(
   };
   const choice = new MetricChoice(options.metrics);
   const unused = (path: string, problem: string) => onNote?.(`${path} is not used: ${problem}`);
-  const others = folders && (await JournalSet.open(folders, journalHead(packageVersion(), measuring), unused));
+  const others = folders && (await JournalSet.open(folders, journalHead(measuring), unused));
   try {
     const perPrompt = options.perPrompt !== false || journal !== undefined;
     const runs = new RunSequence(measuring, { interleaved: isStream(source) });

@@ -14,15 +14,10 @@ import type { Profile } from '../metrics/step-metrics.js';
 import type { StepMeasurement } from '../step/step-measurement.js';
 import { type AnalysisProgress, ProgressCount } from './analysis-progress.js';
 import { mapAhead } from './measuring/map-ahead.js';
+import { hasTexts, isForced, MEASURE_OPTIONS, type MeasureOptions } from './measuring/measure-options.js';
+import { measureStepData } from './measuring/measure-step-data.js';
 import { MeasuredSteps } from './measuring/measured-steps.js';
 import { bytesHeld, logMemory, type MemoryPlan, memoryPlan } from './measuring/memory-plan.js';
-import {
-  hasTexts,
-  isForced,
-  MEASURE_OPTIONS,
-  type MeasureOptions,
-  measureStepData,
-} from './measuring/step-measurement.js';
 import {
   checkStepData,
   isStream,

@@ -5,7 +5,7 @@ import type { StepMeasurement } from '../step/step-measurement.js';
 import type { KeyChoice } from '../step/step-record.js';
 import type { StepReport } from '../step/step-report.js';
 import type { ResolvedEarlyStop } from '../verdicts/early-stop/early-stops.js';
-import type { MeasureOptions } from './measuring/step-measurement.js';
+import type { MeasureOptions } from './measuring/measure-options.js';
 
 /** Which run a step is of. */
 type StepIdentity = Pick<ListedStep, 'file' | 'step' | 'run' | 'runDirectory' | 'bytes'>;

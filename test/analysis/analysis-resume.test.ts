@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { analyze } from '../../src/analysis/analyze.js';
-import { measureOptions } from '../../src/analysis/measuring/step-measurement.js';
+import { measureOptions } from '../../src/analysis/measuring/measure-options.js';
 import { DirectoryLock } from '../../src/analysis/results/directory-lock.js';
 import { ResultDirectory } from '../../src/analysis/results/result-directory.js';
 import { Journal, type JournalOptions } from '../../src/analysis/store/journal.js';

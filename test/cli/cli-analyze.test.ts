@@ -2,9 +2,8 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { measureOptions } from '../../src/analysis/measuring/step-measurement.js';
+import { measureOptions } from '../../src/analysis/measuring/measure-options.js';
 import { journalHead, journalLine } from '../../src/analysis/store/journal-lines.js';
-import { packageVersion } from '../../src/checks/package-version.js';
 import { Interrupted } from '../../src/cli/output/streams.js';
 import { textWidth } from '../../src/cli/output/text-width.js';
 import { elementOf, exampleRuns, putStep, smallStep } from '../support/analysis-logs.js';
@@ -586,9 +585,9 @@ describe('names that steer a terminal', () => {
     mkdirSync(out);
     const options = measureOptions({ permutations: 0 });
     for (const head of [
-      journalHead(run, options),
-      journalHead(packageVersion(), { ...options, profile: run as 'strict' }),
-      journalHead(packageVersion(), { ...options, [run]: 1 } as typeof options),
+      journalHead(options, run),
+      journalHead({ ...options, profile: run as 'strict' }),
+      journalHead({ ...options, [run]: 1 } as typeof options),
     ]) {
       writeFileSync(join(out, '.collapsar-journal'), journalLine(head));
       const { err } = await collapsar(['analyze', place, '--permutations', '0', '--out', out]);

@@ -5,8 +5,9 @@ import { type LogReading, RolloutLogs } from '../../logs/rollouts/rollout-logs.j
 import type { StepMeasurement } from '../../step/step-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { FirstSteps } from './first-steps.js';
+import type { MeasureOptions } from './measure-options.js';
+import { measureStepFile } from './measure-step-data.js';
 import { badRowsOf, measureRollouts } from './rollout-measurement.js';
-import { type MeasureOptions, measureStepFile } from './step-measurement.js';
 import type { StepFile, StepOfRun } from './step-source.js';
 
 export interface MeasuringContext {

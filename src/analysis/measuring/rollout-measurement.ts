@@ -22,7 +22,8 @@ import type { RowTexts } from '../../step/prompts/excerpts.js';
 import type { GroupName } from '../../step/prompts/prompt-measurement.js';
 import type { StepInput, StepRows } from '../../step/step-input.js';
 import type { BadRow, StepMeasurement } from '../../step/step-measurement.js';
-import { asFileError, type MeasureOptions, plainMeasurement, rulesOf } from './step-measurement.js';
+import type { MeasureOptions } from './measure-options.js';
+import { asFileError, plainMeasurement, rulesOf } from './measure-step-data.js';
 
 /** Of a step's lines that cannot be used so many are named, and the others counted. */
 const MOST_NAMED = 50;

@@ -11,7 +11,7 @@ import type { StepRecord } from '../../step/step-record.js';
 import type { StepReport } from '../../step/step-report.js';
 import type { RunSummary as JudgedRun } from '../../verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from '../aggregates/aggregates.js';
-import { MEASURE_OPTIONS } from '../measuring/step-measurement.js';
+import { MEASURE_OPTIONS } from '../measuring/measure-options.js';
 import { RunSummaries } from '../run-summaries.js';
 import { Journal, type JournalOptions } from '../store/journal.js';
 import { DirectoryLock } from './directory-lock.js';

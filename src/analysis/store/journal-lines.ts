@@ -3,12 +3,13 @@
 // all were measured with.
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
+import { packageVersion } from '../../checks/package-version.js';
 import { printable } from '../../checks/words.js';
 import { headerDigest } from '../../logs/steps/step-digest.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
+import type { MeasureOptions } from '../measuring/measure-options.js';
 import { possibleKeys } from '../measuring/metric-names.js';
-import type { MeasureOptions } from '../measuring/step-measurement.js';
 import { stringifyLossless } from './lossless-json.js';
 
 /** Version of the form of the lines. */
@@ -38,7 +39,7 @@ interface Head {
 }
 
 /** The first line, but for its checksum. */
-export function journalHead(version: string, measuring: MeasureOptions): string {
+export function journalHead(measuring: MeasureOptions, version = packageVersion()): string {
   const figures = headerDigest(possibleKeys(measuring.profile).join('\n'));
   return JSON.stringify({ journal: FORMAT, version, figures, measuring } satisfies Head);
 }

@@ -3,11 +3,10 @@
 import { access, type FileHandle, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
-import { packageVersion } from '../../checks/package-version.js';
 import { writeError } from '../../logs/stores/atomic-file.js';
 import { errorCode, systemProblem } from '../../logs/stores/system-problem.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
-import { type MeasureOptions, measureOptions } from '../measuring/step-measurement.js';
+import { type MeasureOptions, measureOptions } from '../measuring/measure-options.js';
 import { openToKeep } from '../results/regular-file.js';
 import { type JournalStep, journalHead, journalLine, type ScannedJournal, stepLine } from './journal-lines.js';
 import { JournalSet } from './journal-set.js';
@@ -88,9 +87,8 @@ export class Journal {
     { name = NAME, isShared = false }: { readonly name?: string; readonly isShared?: boolean } = {},
   ): Promise<Journal> {
     const path = join(directory, name);
-    const { version = packageVersion() } = options;
     const measuring = measureOptions(options.measuring ?? {});
-    const head = journalHead(version, measuring);
+    const head = journalHead(measuring, options.version);
     const earlier = new JournalSet();
     let handle: FileHandle | undefined;
     try {

@@ -3,12 +3,11 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StateError } from '../../checks/errors.js';
-import { packageVersion } from '../../checks/package-version.js';
 import { count, fields, text } from '../../checks/saved.js';
 import { writeError } from '../../logs/stores/atomic-file.js';
 import { fileLines } from '../../logs/stores/file-lines.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
-import type { MeasureOptions } from '../measuring/step-measurement.js';
+import type { MeasureOptions } from '../measuring/measure-options.js';
 import type { StepOfRun } from '../measuring/step-source.js';
 import { DirectoryLock } from '../results/directory-lock.js';
 import { makeDirectory } from '../results/make-directory.js';
@@ -46,7 +45,7 @@ export class ToldSteps {
     let handle: FileHandle | undefined;
     try {
       handle = await open(path, 'a+');
-      const head = journalHead(packageVersion(), measuring);
+      const head = journalHead(measuring);
       const found = await earlierSteps(handle, head);
       await handle.truncate(found.end);
       if (found.end === 0) await handle.appendFile(journalLine(head));

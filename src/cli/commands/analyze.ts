@@ -1,7 +1,7 @@
 // `collapsar analyze`: step files and rollout logs in, tables or JSON on stdout, results in a directory, progress and
 // failures on stderr.
 import { analyze } from '../../analysis/analyze.js';
-import { measureOptions } from '../../analysis/measuring/step-measurement.js';
+import { measureOptions } from '../../analysis/measuring/measure-options.js';
 import type { Journal } from '../../analysis/store/journal.js';
 import type { Shard } from '../../analysis/store/shard.js';
 import { escaped } from '../../checks/words.js';

@@ -1,5 +1,5 @@
 // Looks for the steps at some paths, with progress and with what cannot be used on stderr.
-import { hasTexts, isForced, measureOptions } from '../../analysis/measuring/step-measurement.js';
+import { hasTexts, isForced, measureOptions } from '../../analysis/measuring/measure-options.js';
 import { stepFiles } from '../../analysis/measuring/step-source.js';
 import type { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';

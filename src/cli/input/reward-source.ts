@@ -2,7 +2,7 @@
 
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { inStoredPrecision } from '../../analysis/measuring/step-measurement.js';
+import { inStoredPrecision } from '../../analysis/measuring/measure-step-data.js';
 import { FileError } from '../../checks/errors.js';
 import { openEngine } from '../../engine/open-engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';

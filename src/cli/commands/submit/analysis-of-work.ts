@@ -3,11 +3,10 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import { measureOptions } from '../../../analysis/measuring/step-measurement.js';
+import { measureOptions } from '../../../analysis/measuring/measure-options.js';
 import { textOfFile } from '../../../analysis/results/regular-file.js';
 import { journalHead } from '../../../analysis/store/journal-lines.js';
 import { FileError, StateError } from '../../../checks/errors.js';
-import { packageVersion } from '../../../checks/package-version.js';
 import { count, fields, list, text } from '../../../checks/saved.js';
 import type { SubmissionFile } from '../../../cluster/submission.js';
 import { systemProblem } from '../../../logs/stores/system-problem.js';
@@ -64,14 +63,14 @@ export async function analysisOfWork(
   if (paths.length === 0) {
     if (known === undefined) throw new Usage(`${path} is not there: give PATHS`);
     const { measuring } = JSON.parse(known.head);
-    if (journalHead(packageVersion(), measuring) === known.head) return { analysis: known };
+    if (journalHead(measuring) === known.head) return { analysis: known };
     throw new StateError(
       `${path}: of another version of collapsar: use one version everywhere, or give another --work`,
     );
   }
   const words = (names: readonly string[]): string[] => names.flatMap((name) => given.get(name) ?? []);
   const analysis = {
-    head: journalHead(packageVersion(), measureOptions(figureFlags(flags))),
+    head: journalHead(measureOptions(figureFlags(flags))),
     from: process.cwd(),
     paths,
     measuring: words(MEASURING_OPTIONS),

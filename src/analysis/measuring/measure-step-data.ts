@@ -1,81 +1,23 @@
-// One step file in, all that it says on its own out: small plain data.
-
+// Measures a step file, or a step that is already there: small plain data of all that it says on its own.
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
-import { is, type OptionTable } from '../../checks/options.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import type { FilterOptions, FilterResult } from '../../filter/index.js';
-import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
-import { LOG_OPTIONS, type LogOptions, onlyEnvironment } from '../../logs/rollouts/log-options.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { withStepFile } from '../../logs/steps/step-file.js';
 import { FEWER_ROWS } from '../../logs/steps/tensor-memory.js';
 import { checkMetricArguments, checkScores } from '../../metrics/metric-arguments.js';
 import type { SamplerOptions } from '../../metrics/sampling/samplers.js';
-import { PROFILE, type Profile } from '../../metrics/step-metrics.js';
 import { measureStep, type StepRules } from '../../step/measure-step.js';
 import type { GroupName } from '../../step/prompts/prompt-measurement.js';
 import type { StepInput, StepRows } from '../../step/step-input.js';
 import type { BadRow, StepMeasurement } from '../../step/step-measurement.js';
 import { resolveJudgeOptions } from '../../verdicts/judge-options.js';
+import type { MeasureOptions } from './measure-options.js';
 import { refusePlaceholders } from './placeholder-scores.js';
 import { type NonFinitePolicy, tokenSums } from './token-sums.js';
-
-/** What a measurement depends on, beside the file. */
-export interface MeasureOptions extends Readonly<LogOptions> {
-  readonly profile: Profile;
-  readonly permutations?: number | undefined;
-  readonly seed: number;
-  /** Draws of the trajectory and turn samplers, in files with `episode` and `turn`. */
-  readonly samples: number;
-  readonly nonFinite: 'error' | 'exclude';
-  readonly placeholders: 'error' | 'exclude';
-  /** What the rewards of an episode's turns make the episode's. */
-  readonly turnRewards: TurnRewards;
-}
-
-/** The reference's number of draws (docs/reference/metrics.md). */
-const DEFAULT_SAMPLES = 64;
-
-/** What becomes of a row that cannot be used. */
-const POLICY = is.oneOf(['error', 'exclude']);
-
-export const MEASURE_OPTIONS: OptionTable<MeasureOptions> = {
-  profile: PROFILE,
-  permutations: is.integer(0),
-  seed: is.integer(0),
-  samples: is.integer(1),
-  nonFinite: POLICY,
-  placeholders: POLICY,
-  turnRewards: is.oneOf(TURN_REWARDS),
-  ...LOG_OPTIONS,
-};
-
-export function measureOptions(given: { [K in keyof MeasureOptions]?: MeasureOptions[K] | undefined }): MeasureOptions {
-  const {
-    profile = 'strict',
-    permutations,
-    seed = 0,
-    samples = DEFAULT_SAMPLES,
-    nonFinite = 'error',
-    placeholders = 'exclude',
-  } = given;
-  const { turnRewards = 'same', format, columns, reasoning, tagTokens, groupSize, rewardColumns } = given;
-  const logs = { format, columns, reasoning, tagTokens, groupSize, rewardColumns };
-  return { profile, permutations, seed, samples, nonFinite, placeholders, turnRewards, ...logs };
-}
-
-/** Whether rollout logs are looked for: `ragen` gives the reference's numbers and nothing else. */
-export function hasTexts({ profile }: MeasureOptions): boolean {
-  return profile === 'strict';
-}
-
-/** Whether the user says what reads the logs. */
-export function isForced({ format, columns }: MeasureOptions): boolean {
-  return format !== undefined || (columns !== undefined && !onlyEnvironment(columns));
-}
 
 export function badRow({ file, problem, offset }: BadRow): FileError {
   return new FileError({ path: file, ...(offset !== undefined && { offset }) }, problem);
