@@ -77,7 +77,7 @@ function finding(target, input, error) {
   const file = join(folder, `${target.name}-${digest(input)}`);
   writeFileSync(file, input);
   console.error(
-    `${target.name}: ${error.stack}\nthe input is ${file}: mend the reader, then move it to fuzz/seeds/${target.name}, ` +
+    `${target.name}: ${error.stack}\nthe input is ${file}: mend the reader, then move it to ${target.seeds}, ` +
       'as read-… or refused-…, named after what is in it',
   );
   process.exit(1);
@@ -113,7 +113,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 
 async function fuzz(target, seconds, random) {
   const folder = join(corpus, target.name);
-  const seeds = [Buffer.from('0'), ...load(join(root, 'fuzz', 'seeds', target.name))];
+  const seeds = [Buffer.from('0'), ...load(join(root, target.seeds))];
   const { kept: inputs, reached } = await minimised(target, [...seeds, ...load(folder)]);
   console.log(`${target.name}: ${inputs.length} inputs reach ${reached.size} of what ${there} branches can count`);
   const end = processorMs() + seconds * 1000;

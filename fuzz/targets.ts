@@ -2,8 +2,9 @@
 // from a source that knows where it ends. Only a FileError may come out; reading past the end, memory beyond the file's
 // size and anything else thrown are findings.
 import { FileError } from '../src/checks/errors.js';
+import type { Container } from '../src/logs/rollouts/format.js';
 import { FORMATS } from '../src/logs/rollouts/formats/index.js';
-import { OWN_COLUMNS } from '../src/logs/rollouts/formats/own.js';
+import { OWN_COLUMNS } from '../src/logs/rollouts/formats/rollouts/reader.js';
 import { type ReadRolloutsOptions, readRollouts } from '../src/logs/rollouts/read-rollouts.js';
 import { readStepFile } from '../src/logs/steps/step-file.js';
 import type { ByteSource } from '../src/logs/stores/byte-source.js';
@@ -11,6 +12,8 @@ import { STORES } from '../src/logs/stores/store.js';
 
 export interface Target {
   readonly name: string;
+  /** Folder of its seeds, from the root. */
+  readonly seeds: string;
   /** Ending that the bytes are opened by. */
   readonly ending: string;
   /**
@@ -56,26 +59,36 @@ const JSON_WORDS = [
 
 const COLUMNS = { step: 'step', group: 'group', output: 'output', tokens: 'tokens', reward: 'reward' } as const;
 
+const PARQUET_WORDS = ['PAR1', '\x15\x00\x15', '\x2c\x15', '\x4c\x15', '\xfe\xff\xff\xff\x0f', '\x19\x1c'];
+
+/** Of what a reader of rollouts opens by its ending. */
+const CONTAINERS: Readonly<Record<Container, Pick<Target, 'ending' | 'memoryPerByte' | 'words'>>> = {
+  'json-lines': { ending: '.jsonl', memoryPerByte: 4, words: JSON_WORDS },
+  parquet: { ending: '.parquet', memoryPerByte: 1032, words: PARQUET_WORDS },
+  csv: { ending: '.csv', memoryPerByte: 4, words: ['"', '""', ',', '\r\n', '\xff', 'NaN', '[1, 2]'] },
+};
+
+/** One a reader, and one for each further container that our own columns come in. */
 const LOG_TARGETS: readonly Target[] = [
-  ...FORMATS.filter(({ containers }) => containers[0] === 'json-lines').map(({ name, fields }) => ({
+  ...FORMATS.map(({ name, fields, containers: [container] }) => ({
+    ...CONTAINERS[container],
     name: `rollouts-${name}`,
-    ending: '.jsonl',
-    memoryPerByte: 4,
-    words: [...JSON_WORDS, ...fields.map((field) => `"${field}": `)],
+    seeds: `src/logs/rollouts/formats/${name}/seeds`,
+    words: [...CONTAINERS[container].words, ...fields.map((field) => (container === 'csv' ? field : `"${field}": `))],
     log: { format: name, groupSize: 2, tagTokens: [5, 6] as const },
   })),
   {
+    ...CONTAINERS.csv,
     name: 'rollouts-csv',
-    ending: '.csv',
-    memoryPerByte: 4,
-    words: ['"', '""', ',', '\r\n', '\xff', 'NaN', '[1, 2]', ...Object.values(COLUMNS)],
+    seeds: 'fuzz/seeds/rollouts-csv',
+    words: [...CONTAINERS.csv.words, ...Object.values(COLUMNS)],
     log: { columns: COLUMNS },
   },
   {
+    ...CONTAINERS.parquet,
     name: 'rollouts-parquet',
-    ending: '.parquet',
-    memoryPerByte: 1032,
-    words: ['PAR1', '\x15\x00\x15', '\x2c\x15', '\x4c\x15', '\xfe\xff\xff\xff\x0f', '\x19\x1c', ...OWN_COLUMNS],
+    seeds: 'fuzz/seeds/rollouts-parquet',
+    words: [...PARQUET_WORDS, ...OWN_COLUMNS],
     log: { format: 'rollouts' },
   },
 ];
@@ -83,6 +96,7 @@ const LOG_TARGETS: readonly Target[] = [
 export const TARGETS: readonly Target[] = [
   {
     name: 'safetensors',
+    seeds: 'fuzz/seeds/safetensors',
     ending: '.safetensors',
     memoryPerByte: 1,
     words: [
@@ -103,6 +117,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'npy',
+    seeds: 'fuzz/seeds/npy',
     ending: '.npy',
     memoryPerByte: 1,
     words: [
@@ -126,6 +141,7 @@ export const TARGETS: readonly Target[] = [
   },
   {
     name: 'npz',
+    seeds: 'fuzz/seeds/npz',
     ending: '.npz',
     memoryPerByte: 1032,
     words: [

@@ -92,6 +92,7 @@ function* folderProblems() {
   for (const entry of readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })) {
     if (!entry.isDirectory()) continue;
     const folder = join(entry.parentPath, entry.name);
+    if (entry.name === 'seeds') continue; // inputs of the fuzzer beside their reader, counted by their test
     const count = readdirSync(folder, { withFileTypes: true }).filter((file) => file.isFile()).length;
     if (count > MOST_FILES) yield `${relative(root, folder)} has ${count} files, more than ${MOST_FILES}`;
   }

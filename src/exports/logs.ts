@@ -8,7 +8,7 @@ export { textStepOf } from '../analysis/measuring/rollout-measurement.js';
 export { type AnalysisSettings, ResultDirectory } from '../analysis/results/result-directory.js';
 export type { Journal, JournalOptions } from '../analysis/store/journal.js';
 export { type WatchOptions, watch } from '../analysis/watching/watch.js';
-export type { ColumnNames, OwnColumn } from '../logs/rollouts/formats/own.js';
+export type { ColumnNames, OwnColumn } from '../logs/rollouts/formats/rollouts/reader.js';
 export { type ReadRolloutsOptions, readRollouts } from '../logs/rollouts/read-rollouts.js';
 export type { ReasoningTags } from '../logs/rollouts/reasoning.js';
 export type { GroupSource, Rollout, RolloutColumn, RolloutStep, Texts, TokenLists } from '../logs/rollouts/rollout.js';

@@ -8,17 +8,17 @@ import { FileError } from '../../src/checks/errors.js';
 import type { ByteSource } from '../../src/logs/stores/byte-source.js';
 import { STORES, type Store } from '../../src/logs/stores/store.js';
 
-const folder = (name: string) => readdirSync(join('fuzz', name)).map((file) => join('fuzz', name, file));
+const folder = (name: string) => readdirSync(name).map((file) => join(name, file));
 
-useSidecars(new Map(folder('sidecars').map((file) => [file.slice('fuzz/sidecars/'.length), readFileSync(file)])));
+useSidecars(new Map(folder('fuzz/sidecars').map((file) => [file.slice('fuzz/sidecars/'.length), readFileSync(file)])));
 
 /** Enough to say what a reader takes and what it refuses; what the fuzzer finds beyond is kept outside git. */
 const MOST_SEEDS = 20;
 
 describe.each(TARGETS)('the seeds of $name', (target) => {
-  const seeds = `fuzz/seeds/${target.name}`;
+  const { seeds } = target;
   const advice = `${seeds}: a target has small inputs that are read (read-….${target.ending.slice(1)}) and that are refused (refused-…)`;
-  const files = existsSync(seeds) ? folder(`seeds/${target.name}`) : [];
+  const files = existsSync(seeds) ? folder(seeds) : [];
 
   it('are a few of either kind', () => {
     const kinds = new Set(files.map((file) => /^(read|refused)-[a-z0-9-]+\.[a-z]+$/.exec(basename(file))?.[1]));

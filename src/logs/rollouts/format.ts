@@ -26,12 +26,18 @@ export interface RowContext {
 }
 
 export interface RolloutFormat {
+  /** That of its folder. */
   readonly name: string;
-  readonly containers: readonly Container[];
+  /** What its files are, the usual one first. */
+  readonly containers: readonly [Container, ...Container[]];
   /** What its files have, for messages and `collapsar formats`. */
   readonly needs: string;
-  /** What makes the trainer write it. */
+  /** What makes the trainer write it; names of options and files in backticks, as in the two fields below. */
   readonly setting: string;
+  /** What a reading of it gives. */
+  readonly gives: string;
+  /** Where the name of a row's environment is taken from. */
+  readonly environment?: string;
   /** @param keys of a line, or the columns of the table */
   recognises(keys: ReadonlySet<string>, path: string): boolean;
   /**
@@ -67,16 +73,48 @@ export interface RolloutFormat {
   passesOver?(path: string): boolean;
 }
 
+/** Pickles run code when they are loaded: slime's and SkyRL's tensors, RAGEN's and verl's batches. */
+export const PICKLED = /\.(pt|pth|pkl|pickle)$/;
+
+export const PICKLED_ADVICE =
+  'a pickle runs code when it is loaded, so it is not read here: the Python package writes it as Parquet (collapsar export)';
+
 /** Name and physical type of a column of a table. */
 export interface TableColumn {
   readonly name: string;
   readonly type: string;
 }
 
-/** The last number in the file's name, and its folder. */
-export function placeByName(path: string, pattern: RegExp): Place {
-  const step = pattern.exec(plainName(path))?.[1];
-  return { runDirectory: dirname(path), ...(step !== undefined && { step: Number(step) }) };
+/**
+ * A trainer's place of a file that is named after its step.
+ * @param pattern of the file's name; its first group is the step
+ * @param own the trainer's folder below that of the run
+ */
+export function placeByName(path: string, pattern: RegExp, own?: RegExp): Place {
+  return placeIn(foldersOf(path), pattern.exec(plainName(path))?.[1], own);
+}
+
+/**
+ * A trainer's place of a file in a folder that is named after its step; without such a folder, its own is the run's.
+ * @param pattern of the folder's name; its first group is the step
+ * @param own the trainer's folder between that of the run and those of steps
+ * @param split of what is in such a folder
+ * @param depth folders that are looked at, the innermost first
+ */
+export function placeByFolder(
+  path: string,
+  pattern: RegExp,
+  { own, split, depth = 1 }: { own?: RegExp; split?: string; depth?: number } = {},
+): Place {
+  const folders = foldersOf(path);
+  const at = folders.slice(0, depth).findIndex(({ name }) => pattern.test(name));
+  if (at < 0) return placeIn(folders);
+  return { ...placeIn(folders.slice(at + 1), pattern.exec(folders[at]?.name ?? '')?.[1], own), split };
+}
+
+function placeIn([folder, above]: readonly Folder[], step?: string, own?: RegExp): Place {
+  const run = folder !== undefined && own?.test(folder.name) ? above : folder;
+  return { runDirectory: run?.path ?? '.', ...(step !== undefined && { step: Number(step) }) };
 }
 
 const STEP = '(?:global[._-]?)?(?:step|iteration|iter|checkpoint)[._-]?(\\d+)';
@@ -121,9 +159,14 @@ export function plainName(path: string): string {
   return basename(path).replace(/\.(gz|zst)$/, '');
 }
 
+interface Folder {
+  readonly name: string;
+  readonly path: string;
+}
+
 /** Folders of a path, the innermost first. */
-export function foldersOf(path: string): { readonly name: string; readonly path: string }[] {
-  const found: { name: string; path: string }[] = [];
+export function foldersOf(path: string): Folder[] {
+  const found: Folder[] = [];
   for (let folder = dirname(path); found.length < 8; folder = dirname(folder)) {
     found.push({ name: basename(folder), path: folder });
     if (folder === dirname(folder)) break;

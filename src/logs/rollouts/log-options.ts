@@ -4,7 +4,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { checkFormat } from './find-logs.js';
-import { type ColumnNames, mappedColumns } from './formats/own.js';
+import { type ColumnNames, mappedColumns } from './formats/rollouts/reader.js';
 import { MAPPED } from './json-lines/parse-lines.js';
 import { checkTags, type ReasoningTags, THINK } from './reasoning.js';
 import type { RewardColumns } from './rewards/total-reward.js';

@@ -75,7 +75,7 @@ describe('finding logs', () => {
     const line = { ...row(1, 0), example_id: 4, completion: 'c' };
     const path = join(folder({ 'x.jsonl': [line] }), 'x.jsonl');
     expect((await readAll(path)).errors[0]?.message).toMatch(
-      /are those of verifiers and rollouts: say which it is \(--format verifiers\)/,
+      /are those of rollouts and verifiers: say which it is \(--format rollouts\)/,
     );
     expect(await readOne(path, { format: 'rollouts' })).toMatchObject({ format: 'rollouts', groupIds: ['0'] });
     expect(await readOne(path, { format: 'verifiers' })).toMatchObject({ format: 'verifiers', groupIds: ['4'] });
@@ -91,7 +91,7 @@ describe('finding logs', () => {
   });
 
   it.each([
-    [{ format: 'verI' }, 'options.format: got "verI", expected one of verl, trl'],
+    [{ format: 'verI' }, 'options.format: got "verI", expected one of areal, art'],
     [{ columns: { stepp: 'x' } as never }, 'options.columns.stepp: is no column of a rollout'],
     [{ columns: { step: 'x' }, format: 'verl' }, 'options.columns: go without a format'],
     [{ reasoning: ['<a>'] as never }, "options.reasoning: expected 'all', or a pair of tags"],

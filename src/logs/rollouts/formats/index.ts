@@ -1,41 +1,35 @@
-// Every format that is read, and those that are not.
+// Every reader of rollouts, a folder each. Written by `npx vitest run test/logs/rollouts/readers.test.ts -u`.
 import type { RolloutFormat } from '../format.js';
-import { areal } from './areal.js';
-import { art } from './art.js';
-import { nemoRl } from './nemo-rl.js';
-import { openInstruct } from './open-instruct.js';
-import { rollouts } from './own.js';
-import { primeRl } from './prime-rl.js';
-import { primeRlTokens } from './prime-rl-tokens.js';
-import { ragen } from './ragen.js';
-import { roll } from './roll.js';
-import { skyrl } from './skyrl.js';
-import { texts } from './texts.js';
-import { tinker } from './tinker.js';
-import { trl } from './trl.js';
-import { verifiers } from './verifiers.js';
-import { verl } from './verl.js';
+import { reader as areal } from './areal/reader.js';
+import { reader as art } from './art/reader.js';
+import { reader as nemoRl } from './nemo-rl/reader.js';
+import { reader as openInstruct } from './open-instruct/reader.js';
+import { reader as primeRl } from './prime-rl/reader.js';
+import { reader as primeRlTokens } from './prime-rl-tokens/reader.js';
+import { reader as ragen } from './ragen/reader.js';
+import { reader as roll } from './roll/reader.js';
+import { reader as rollouts } from './rollouts/reader.js';
+import { reader as skyrl } from './skyrl/reader.js';
+import { reader as texts } from './texts/reader.js';
+import { reader as tinker } from './tinker/reader.js';
+import { reader as trl } from './trl/reader.js';
+import { reader as verifiers } from './verifiers/reader.js';
+import { reader as verl } from './verl/reader.js';
 
 export const FORMATS: readonly RolloutFormat[] = [
-  verl,
-  trl,
+  areal,
+  art,
+  nemoRl,
+  openInstruct,
   primeRl,
   primeRlTokens,
-  nemoRl,
-  skyrl,
-  areal,
-  roll,
-  openInstruct,
-  tinker,
   ragen,
-  verifiers,
-  art,
-  texts,
+  roll,
   rollouts,
+  skyrl,
+  texts,
+  tinker,
+  trl,
+  verifiers,
+  verl,
 ];
-
-/** Pickles run code when they are loaded: slime's and SkyRL's tensors, RAGEN's and verl's batches. */
-export const PICKLED = /\.(pt|pth|pkl|pickle)$/;
-
-export const PICKLED_ADVICE =
-  'a pickle runs code when it is loaded, so it is not read here: the Python package writes it as Parquet (collapsar export)';

@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
-import { type ColumnNames, mappedColumns } from '../formats/own.js';
+import { type ColumnNames, mappedColumns } from '../formats/rollouts/reader.js';
 import { badByteIn } from '../not-utf8.js';
 import type { LoggedRollout } from '../rollout.js';
 import { withEnvironment } from '../rows/environments.js';

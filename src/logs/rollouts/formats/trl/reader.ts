@@ -1,9 +1,8 @@
 // TRL: completions_{step}.parquet, with `log_completions=True`. A column a reward function, no group id.
 // trl/trainer/grpo_trainer.py.
-import { basename, dirname } from 'node:path';
-import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../format.js';
-import { promptIn, saidIn } from '../messages.js';
-import { ENVIRONMENT_COLUMNS, environmentName } from '../rows/environments.js';
+import { hasAll, placeByName, type RolloutFormat, rollout, type TableColumn } from '../../format.js';
+import { promptIn, saidIn } from '../../messages.js';
+import { ENVIRONMENT_COLUMNS, environmentName } from '../../rows/environments.js';
 
 const OWN: ReadonlySet<string> = new Set(['step', 'prompt', 'completion', 'advantage', ...ENVIRONMENT_COLUMNS]);
 
@@ -15,22 +14,20 @@ function floatColumns(columns: readonly TableColumn[]): string[] {
   return [...columns.filter(isFloat).map(({ name }) => name), ADVANTAGE];
 }
 
-export const trl: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'trl',
   containers: ['parquet'],
   needs: 'Parquet with step, prompt, completion, advantage and a column a reward function',
-  setting: 'GRPOConfig(log_completions=True)',
+  setting: '`GRPOConfig(log_completions=True)`; `OUTPUT_DIR/completions/*.parquet`',
+  gives: 'texts, rewards by function and their [weighted sum](#rewards-of-trl), groups by prompt',
+  environment: 'a column `environment` or `data_source` of text that a reward function has logged (`log_extra`)',
   recognises: (keys) => hasAll(keys, 'step', 'prompt', 'completion', 'advantage'),
   // A column of the data set is there where a reward function has logged it (log_extra).
   fields: ['step', 'prompt', 'completion', ...ENVIRONMENT_COLUMNS],
   columnsOf: floatColumns,
   advantageField: ADVANTAGE,
   stepField: 'step',
-  place: (path) => {
-    const place = placeByName(path, /^completions_(\d+)\.parquet$/);
-    const folder = place.runDirectory;
-    return basename(folder) === 'completions' ? { ...place, runDirectory: dirname(folder) } : place;
-  },
+  place: (path) => placeByName(path, /^completions_(\d+)\.parquet$/, /^completions$/),
   rows: (line, { environment }) => {
     // NaN is a function that does not score this row.
     const rewards: Record<string, number> = { [ADVANTAGE]: line.number(ADVANTAGE) ?? Number.NaN };

@@ -1,14 +1,16 @@
 // RAGEN: val_rollouts.jsonl (`output.format=jsonl`, or scripts/convert_to_jsonl.py): a chat a line.
 import { dirname } from 'node:path';
-import { hasAll, type RolloutFormat, rollout } from '../format.js';
-import { chatOf, messagesOf } from '../messages.js';
-import { environmentName } from '../rows/environments.js';
+import { hasAll, type RolloutFormat, rollout } from '../../format.js';
+import { chatOf, messagesOf } from '../../messages.js';
+import { environmentName } from '../../rows/environments.js';
 
-export const ragen: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'ragen',
   containers: ['json-lines'],
   needs: 'custom_id, messages, metadata (with group_id)',
-  setting: 'output.format=jsonl, or scripts/convert_to_jsonl.py',
+  setting: '`output.format=jsonl`, or `scripts/convert_to_jsonl.py`',
+  gives: 'chats, rewards, success, groups',
+  environment: '`metadata.tag` (or `env_tag`, `env_name`)',
   recognises: (keys) => hasAll(keys, 'custom_id', 'messages', 'metadata'),
   fields: ['custom_id', 'messages', 'metadata'],
   place: (path) => ({ runDirectory: dirname(path) }),

@@ -1,17 +1,19 @@
 // ROLL: rollout_dump_data.step_{N}.jsonl, with `rollout_dump_dir`: one line, an object of columns, of which only those
 // that exist are there. pipeline/rlvr/utils.py. The agentic pipeline has chats instead of prompts and responses.
 
-import { type Fields, LineProblem, numberOf, ObjectFields } from '../fields.js';
-import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
-import { chatOf, messagesOf, promptText, spokenIn } from '../messages.js';
-import type { LoggedRollout } from '../rollout.js';
-import { environmentName } from '../rows/environments.js';
+import { type Fields, LineProblem, numberOf, ObjectFields } from '../../fields.js';
+import { hasAll, placeByName, type RolloutFormat, rollout } from '../../format.js';
+import { chatOf, messagesOf, promptText, spokenIn } from '../../messages.js';
+import type { LoggedRollout } from '../../rollout.js';
+import { environmentName } from '../../rows/environments.js';
 
-export const roll: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'roll',
   containers: ['json-lines'],
   needs: 'columns prompt, responses, scores in one object; agentic: messages, exp_name, global_step',
-  setting: 'rollout_dump_dir=/DIR (it must begin with a slash)',
+  setting: '`rollout_dump_dir=/DIR` (it must begin with a slash)',
+  gives: 'texts, rewards, groups by prompt',
+  environment: '`domain`, else `tag`',
   recognises: (keys) =>
     hasAll(keys, 'responses', 'prompt') ||
     hasAll(keys, 'global_step', 'messages', 'exp_name') ||

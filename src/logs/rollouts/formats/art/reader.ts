@@ -1,15 +1,16 @@
 // OpenPipe ART: trajectories/{split}/{step}.jsonl: a line is a group of trajectories, each a chat. Log-probs are
 // stripped.
 import { basename } from 'node:path';
-import { fieldsOf } from '../fields.js';
-import { foldersOf, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
-import { chatOf, messagesOf } from '../messages.js';
+import { fieldsOf } from '../../fields.js';
+import { foldersOf, type Place, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { chatOf, messagesOf } from '../../messages.js';
 
-export const art: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'art',
   containers: ['json-lines'],
   needs: 'trajectories (each with messages_and_choices or messages, and a reward)',
-  setting: 'on by default; .art/PROJECT/models/MODEL/trajectories',
+  setting: 'on by default; `.art/PROJECT/models/MODEL/trajectories/SPLIT/*.jsonl`',
+  gives: 'chats, rewards; a line is a group',
   recognises: (keys) => keys.has('trajectories'),
   fields: ['trajectories'],
   place: placeOf,

@@ -2,18 +2,20 @@
 // sorts by it; the legacy trainer has none, and writes its balanced order. verl/trainer/ppo/v1/trainer_base.py,
 // ray_trainer.py.
 
-import { hasAll, placeByName, type RolloutFormat, rollout } from '../format.js';
-import { promptIn, saidIn } from '../messages.js';
-import { environmentName } from '../rows/environments.js';
+import { hasAll, placeByName, type RolloutFormat, rollout } from '../../format.js';
+import { promptIn, saidIn } from '../../messages.js';
+import { environmentName } from '../../rows/environments.js';
 
 /** {uid of the prompt}_{session}_{output of the session}. */
 const UID = /^(.*)_(\d+)_(\d+)$/s;
 
-export const verl: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'verl',
   containers: ['json-lines'],
   needs: 'input, output, score, step',
-  setting: 'trainer.rollout_data_dir=DIR',
+  setting: '`trainer.rollout_data_dir=DIR` (validations: `trainer.validation_data_dir`)',
+  gives: 'texts, rewards, groups; the legacy trainer also `acc` as the outcome',
+  environment: '`data_source`, where the dump has it',
   recognises: (keys) => hasAll(keys, 'input', 'output', 'score'),
   fields: ['input', 'output', 'score', 'step', 'uid', 'acc', 'request_id', 'data_source'],
   stepField: 'step',

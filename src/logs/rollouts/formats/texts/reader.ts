@@ -1,16 +1,18 @@
 // `texts`: the rollouts of a step file, in a file beside it: step_00042.texts.jsonl.
 
-import { placeByName, type RolloutFormat, rollout } from '../format.js';
-import { promptIn } from '../messages.js';
-import { environmentName } from '../rows/environments.js';
+import { placeByName, type RolloutFormat, rollout } from '../../format.js';
+import { promptIn } from '../../messages.js';
+import { environmentName } from '../../rows/environments.js';
 
 const NAME = /(\d+)\.texts\.(?:jsonl|ndjson)$/;
 
-export const texts: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'texts',
   containers: ['json-lines'],
   needs: 'reasoning, group or prompt; the file’s name ends in STEP.texts.jsonl',
-  setting: 'whoever writes the step files: a line a row beside each of them',
+  setting: '`STEP.texts.jsonl` beside a step file',
+  gives: 'texts, rewards and groups of its rows ([step-file.md](../reference/step-file.md#texts-beside-a-step-file))',
+  environment: '`environment`',
   recognises: (keys, path) =>
     placeByName(path, NAME).step !== undefined &&
     keys.has('reasoning') &&

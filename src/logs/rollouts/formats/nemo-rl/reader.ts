@@ -2,10 +2,10 @@
 // are padded and end at `input_lengths`. Under dynamic sampling `rewards` is the list before the sampling.
 // nemo_rl/algorithms/grpo.py, utils/logger.py.
 
-import { LineProblem } from '../fields.js';
-import { hasAll, placeByName, plainName, type RolloutFormat, rollout } from '../format.js';
-import { chatOf, messagesOf } from '../messages.js';
-import { environmentName } from '../rows/environments.js';
+import { LineProblem } from '../../fields.js';
+import { hasAll, placeByName, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { chatOf, messagesOf } from '../../messages.js';
+import { environmentName } from '../../rows/environments.js';
 
 const FIELDS = [
   'content',
@@ -19,12 +19,14 @@ const FIELDS = [
   'agent_ref',
 ] as const;
 
-export const nemoRl: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'nemo-rl',
   containers: ['json-lines'],
   needs:
     'token_ids, token_loss_mask, input_lengths (each a list of one); or content, rewards, idx in val_data_stepN.jsonl',
-  setting: 'on by default; logger.log_dir',
+  setting: 'on by default; `train_data_step*.jsonl` in `logger.log_dir`',
+  gives: 'token ids, log-probs, rewards, groups by prompt',
+  environment: '`agent_ref.name`',
   recognises: (keys, path) =>
     hasAll(keys, 'token_ids', 'token_loss_mask', 'input_lengths') ||
     (hasAll(keys, 'content', 'rewards') && /^(train|val)_data_step\d+/.test(plainName(path))),

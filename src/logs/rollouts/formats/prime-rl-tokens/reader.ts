@@ -1,14 +1,16 @@
 // prime-rl: token_exports/step_{N}/rank_{r}.jsonl, with `trainer.enable_token_export`; complete once STABLE lies beside
 // them. Arrays of a value a token, null where it was absent or not finite. trainer/rl/token_export.py.
 
-import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
-import { environmentName } from '../rows/environments.js';
+import { hasAll, placeByFolder, type RolloutFormat, rollout } from '../../format.js';
+import { environmentName } from '../../rows/environments.js';
 
-export const primeRlTokens: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'prime-rl-tokens',
   containers: ['json-lines'],
   needs: 'token_ids, loss_mask, rank, micro_step',
-  setting: 'trainer.enable_token_export=true',
+  setting: '`trainer.enable_token_export=true`',
+  gives: 'token ids, log-probs, entropies; neither rewards nor groups',
+  environment: '`env_name`',
   recognises: (keys) => hasAll(keys, 'token_ids', 'loss_mask', 'micro_step'),
   fields: [
     'step',
@@ -22,7 +24,7 @@ export const primeRlTokens: RolloutFormat = {
     'env_name',
   ],
   stepField: 'step',
-  place: placeOf,
+  place: (path) => placeByFolder(path, /^step_(\d+)$/, { own: /^token_exports$/, split: 'tokens' }),
   rows: (line) => {
     const ids = line.tokens('token_ids') ?? new Int32Array(0);
     const mask = line.list('loss_mask') ?? [];
@@ -56,11 +58,3 @@ export const primeRlTokens: RolloutFormat = {
     'token exports say entropies and lengths alone: rewards and groups are in rollouts/step_N/train/all/traces.jsonl',
   ],
 };
-
-function placeOf(path: string): Place {
-  const folders = foldersOf(path);
-  const step = /^step_(\d+)$/.exec(folders[0]?.name ?? '')?.[1];
-  if (step === undefined) return { runDirectory: folders[0]?.path ?? path };
-  const run = folders[1]?.name === 'token_exports' ? folders[2] : folders[1];
-  return { runDirectory: run?.path ?? path, step: Number(step), split: 'tokens' };
-}

@@ -1,18 +1,22 @@
 // AReaL: rollout/{version}/{task_id}.jsonl, with `rollout.dump_to_file`: a file a group, a line a sample. Newer ones
 // have `segments`, and a `prompt_len` that ends at the first sampled token; in older ones it is wrong for several
 // turns. areal/infra/workflow_executor.py.
-import { fieldsOf } from '../fields.js';
-import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
-import { promptIn, saidIn } from '../messages.js';
+import { fieldsOf } from '../../fields.js';
+import { foldersOf, hasAll, placeByFolder, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { promptIn, saidIn } from '../../messages.js';
 
-export const areal: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'areal',
   containers: ['json-lines'],
   needs: 'task_id, sample_idx, prompt, completion, reward',
-  setting: 'rollout.dump_to_file=true',
+  setting: '`rollout.dump_to_file=true`',
+  gives: 'texts, rewards, lengths; a file is a group',
   recognises: (keys) => hasAll(keys, 'task_id', 'prompt', 'completion', 'reward'),
   fields: ['task_id', 'sample_idx', 'seqlen', 'prompt_len', 'reward', 'prompt', 'completion', 'segments'],
-  place: placeOf,
+  place: (path) => ({
+    ...placeByFolder(path, /^(\d+)$/, { own: /^(eval-)?rollout$/ }),
+    split: foldersOf(path)[1]?.name === 'eval-rollout' ? 'eval' : undefined,
+  }),
   rows: (line, { path }) => {
     const group = line.id('task_id') ?? plainName(path).replace(/\.jsonl$/, '');
     const [all, before] = [line.count('seqlen'), line.count('prompt_len')];
@@ -45,16 +49,3 @@ export const areal: RolloutFormat = {
   },
   notes: ['rollouts that the trainer rejected are in the log as well; those that end in tool text are not'],
 };
-
-function placeOf(path: string): Place {
-  const folders = foldersOf(path);
-  const version = /^\d+$/.exec(folders[0]?.name ?? '')?.[0];
-  if (version === undefined) return { runDirectory: folders[0]?.path ?? path };
-  const kind = folders[1];
-  const isOwn = kind?.name === 'rollout' || kind?.name === 'eval-rollout';
-  return {
-    runDirectory: (isOwn ? folders[2]?.path : kind?.path) ?? path,
-    step: Number(version),
-    split: kind?.name === 'eval-rollout' ? 'eval' : undefined,
-  };
-}

@@ -2,11 +2,11 @@
 // of nodes, a path from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of
 // `mask`. src/prime_rl/monitors/file.py.
 
-import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../fields.js';
-import { foldersOf, type Place, type RolloutFormat, rollout } from '../format.js';
-import { messagesOf, promptText, spokenBy } from '../messages.js';
-import type { LoggedRollout } from '../rollout.js';
-import { environmentIn, objectIn, taskEnvironment } from '../rows/environments.js';
+import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../../fields.js';
+import { foldersOf, placeByFolder, type RolloutFormat, rollout } from '../../format.js';
+import { messagesOf, promptText, spokenBy } from '../../messages.js';
+import type { LoggedRollout } from '../../rollout.js';
+import { environmentIn, objectIn, taskEnvironment } from '../../rows/environments.js';
 
 interface Node {
   readonly parent: number | undefined;
@@ -19,14 +19,25 @@ interface Node {
   readonly finish: string | undefined;
 }
 
-export const primeRl: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'prime-rl',
   containers: ['json-lines'],
   needs: 'traces (each with nodes)',
-  setting: 'on by default; OUTPUT_DIR/rollouts',
+  setting: 'on by default; `OUTPUT_DIR/rollouts`',
+  gives: 'texts, token ids, log-probs, rewards, groups',
+  environment:
+    "`env` (its `name`, else its `id`), `env_name` or `env_id`: of the row, of `run.work`, of `info`; else the task's",
   recognises: (keys, path) => keys.has('traces') && (hasNodes(keys) || /traces\.jsonl/.test(path)),
   fields: ['id', 'group', 'run', 'task', 'traces', 'env', 'env_name', 'env_id', 'info'],
-  place: placeOf,
+  // …/rollouts/step_N/train/all/traces.jsonl: the run is the folder that holds `rollouts`.
+  place: (path) =>
+    placeByFolder(path, /^step_(\d+)$/, {
+      own: /^rollouts$/,
+      depth: 3,
+      ...(foldersOf(path)
+        .slice(0, 2)
+        .some(({ name }) => name === 'eval') && { split: 'eval' }),
+    }),
   rows: (line) => {
     const work = line.object('run').object('work');
     const group = line.object('group').id('id');
@@ -52,20 +63,6 @@ export const primeRl: RolloutFormat = {
 
 function hasNodes(keys: ReadonlySet<string>): boolean {
   return keys.has('env') || keys.has('task') || keys.has('group');
-}
-
-/** …/rollouts/step_N/train/all/traces.jsonl: the run is the folder that holds `rollouts`. */
-function placeOf(path: string): Place {
-  const folders = foldersOf(path);
-  const at = folders.findIndex(({ name }) => /^step_\d+$/.test(name));
-  if (at < 0) return { runDirectory: folders[0]?.path ?? path };
-  const above = folders[at + 1];
-  const run = above?.name === 'rollouts' ? folders[at + 2] : above;
-  return {
-    runDirectory: run?.path ?? path,
-    step: Number((folders[at]?.name ?? '').slice('step_'.length)),
-    split: folders.slice(0, at).some(({ name }) => name === 'eval') ? 'eval' : undefined,
-  };
 }
 
 function branchesOf(trace: Fields, name: string): { nodes: Node[]; leaf: number }[] {

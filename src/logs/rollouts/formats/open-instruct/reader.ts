@@ -2,14 +2,16 @@
 // steps in one. Written after the filters. `logprobs` may hold NaN; of tool tokens they are 0.
 // open_instruct/rl_utils.py.
 import { dirname } from 'node:path';
-import { hasAll, plainName, type RolloutFormat, rollout } from '../format.js';
-import { environmentName } from '../rows/environments.js';
+import { hasAll, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { environmentName } from '../../rows/environments.js';
 
-export const openInstruct: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'open-instruct',
   containers: ['json-lines'],
   needs: 'step, prompt_idx, prompt_tokens, response_tokens, reward',
-  setting: '--save_traces --rollouts_save_path DIR',
+  setting: '`--save_traces --rollouts_save_path DIR`',
+  gives: 'token ids, log-probs, rewards, cut responses; written after the filters',
+  environment: '`dataset`; several are joined by `/`',
   recognises: (keys) => hasAll(keys, 'prompt_tokens', 'response_tokens', 'prompt_idx'),
   fields: [
     'step',

@@ -1,16 +1,18 @@
 // SkyRL: dumped_evals/global_step_{N}_evals/{data_source}.jsonl, a line a sample. A score may be a list, a value a
 // token: their sum.
 
-import { floatsOf } from '../fields.js';
-import { foldersOf, hasAll, type Place, plainName, type RolloutFormat, rollout } from '../format.js';
-import { promptIn, saidIn } from '../messages.js';
-import { environmentName } from '../rows/environments.js';
+import { floatsOf } from '../../fields.js';
+import { hasAll, type Place, placeByFolder, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { promptIn, saidIn } from '../../messages.js';
+import { environmentName } from '../../rows/environments.js';
 
-export const skyrl: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'skyrl',
   containers: ['json-lines'],
   needs: 'input_prompt, output_response, score',
-  setting: 'trainer.dump_eval_results=true; EXPORT_PATH/dumped_evals',
+  setting: 'evaluations, on by default; `EXPORT_PATH/dumped_evals`',
+  gives: 'texts, rewards, cut responses, groups by prompt',
+  environment: "`data_source`, else the file's name",
   recognises: (keys) => hasAll(keys, 'input_prompt', 'output_response', 'score'),
   fields: ['input_prompt', 'output_response', 'score', 'stop_reason', 'data_source'],
   place: placeOf,
@@ -47,9 +49,5 @@ function sourceOf(path: string): string | undefined {
 }
 
 function placeOf(path: string): Place {
-  const folders = foldersOf(path);
-  const step = /^global_step_(\d+)/.exec(folders[0]?.name ?? '')?.[1];
-  if (step === undefined) return { runDirectory: folders[0]?.path ?? path };
-  const run = folders[1]?.name === 'dumped_evals' ? folders[2] : folders[1];
-  return { runDirectory: run?.path ?? path, step: Number(step), split: 'eval' };
+  return placeByFolder(path, /^global_step_(\d+)/, { own: /^dumped_evals$/, split: 'eval' });
 }

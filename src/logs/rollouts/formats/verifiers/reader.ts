@@ -1,14 +1,16 @@
 // verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
 // as chats.
-import { hasAll, placeByNames, type RolloutFormat, rollout } from '../format.js';
-import { promptIn, saidIn } from '../messages.js';
-import { environmentIn, objectIn, taskEnvironment } from '../rows/environments.js';
+import { hasAll, placeByNames, type RolloutFormat, rollout } from '../../format.js';
+import { promptIn, saidIn } from '../../messages.js';
+import { environmentIn, objectIn, taskEnvironment } from '../../rows/environments.js';
 
-export const verifiers: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'verifiers',
   containers: ['json-lines'],
   needs: 'example_id, prompt, completion, reward',
-  setting: 'vf-eval --save-results',
+  setting: '`vf-eval --save-results`',
+  gives: 'chats, rewards, cut responses, groups',
+  environment: '`env`, `env_name` or `env_id`: of the row, of `info`; else `task`',
   recognises: (keys) => hasAll(keys, 'prompt', 'completion', 'reward', 'example_id'),
   fields: ['example_id', 'prompt', 'completion', 'reward', 'is_truncated', 'env', 'env_name', 'env_id', 'info', 'task'],
   place: placeByNames,

@@ -1,19 +1,28 @@
 // Tinker cookbook: iteration_{N}/{base}_rollout_summaries.jsonl: rewards and lengths of every trajectory.
 // rl/rollout_logging.py.
 
-import { fieldsOf } from '../fields.js';
-import { foldersOf, hasAll, type Place, type RolloutFormat, rollout } from '../format.js';
-import { environmentName } from '../rows/environments.js';
+import { fieldsOf } from '../../fields.js';
+import { hasAll, placeByFolder, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { environmentName } from '../../rows/environments.js';
 
-export const tinker: RolloutFormat = {
+export const reader: RolloutFormat = {
   name: 'tinker',
   containers: ['json-lines'],
   needs: 'group_idx, traj_idx, total_reward, iteration',
-  setting: 'on by default; log_path',
+  setting: 'on by default; `iteration_*/*_rollout_summaries.jsonl`',
+  gives: 'rewards, groups and lengths; no texts',
+  environment: '`tags`, joined by `/`',
   recognises: (keys) => hasAll(keys, 'group_idx', 'traj_idx', 'total_reward'),
   fields: ['iteration', 'split', 'group_idx', 'traj_idx', 'total_reward', 'steps', 'tags'],
   stepField: 'iteration',
-  place: placeOf,
+  // iteration_N/train_rollout_summaries.jsonl: the part before it tells training from tests.
+  place: (path) => {
+    const base = /^(.*)_rollout_summaries\.jsonl$/.exec(plainName(path))?.[1];
+    return {
+      ...placeByFolder(path, /^iteration_(\d+)$/),
+      split: base === undefined || base === 'train' ? undefined : base,
+    };
+  },
   rows: (line) => {
     const group = line.id('group_idx');
     const steps = line.list('steps')?.map((value, at) => fieldsOf(value, `steps[${at}]`).count('ac_len') ?? 0);
@@ -39,13 +48,3 @@ export const tinker: RolloutFormat = {
   },
   notes: [],
 };
-
-/** iteration_N/train_rollout_summaries.jsonl: the part before it tells training from tests. */
-function placeOf(path: string): Place {
-  const [folder, above] = foldersOf(path);
-  const step = /^iteration_(\d+)$/.exec(folder?.name ?? '')?.[1];
-  const base = /([^/]*)_rollout_summaries\.jsonl/.exec(path)?.[1];
-  const split = base === undefined || base === 'train' ? undefined : base;
-  if (step === undefined) return { runDirectory: folder?.path ?? path, split };
-  return { runDirectory: above?.path ?? path, step: Number(step), split };
-}

@@ -1,12 +1,12 @@
 // `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of
 // anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
-import { ArgumentError } from '../../../checks/errors.js';
-import { type Fields, floatsOf } from '../fields.js';
-import { type Place, placeByNames, type RolloutFormat, rollout } from '../format.js';
-import { promptIn, saidIn } from '../messages.js';
-import type { LoggedRollout } from '../rollout.js';
-import { followingPaths, withRoots } from '../rows/dotted-paths.js';
-import { environmentName } from '../rows/environments.js';
+import { ArgumentError } from '../../../../checks/errors.js';
+import { type Fields, floatsOf } from '../../fields.js';
+import { type Place, placeByNames, type RolloutFormat, rollout } from '../../format.js';
+import { promptIn, saidIn } from '../../messages.js';
+import type { LoggedRollout } from '../../rollout.js';
+import { followingPaths, withRoots } from '../../rows/dotted-paths.js';
+import { environmentName } from '../../rows/environments.js';
 
 /** Columns of a rollouts file, and what they may be mapped to. */
 export const OWN_COLUMNS = [
@@ -37,11 +37,13 @@ export type OwnColumn = (typeof OWN_COLUMNS)[number];
 /** Our name of a column -> the name that it has in the file. */
 export type ColumnNames = Readonly<Partial<Record<OwnColumn, string>>>;
 
-export const rollouts: RolloutFormat = {
+export const reader: RolloutFormat = {
   ...columnsFormat('rollouts', Object.fromEntries(OWN_COLUMNS.map((name) => [name, name]))),
   containers: ['json-lines', 'parquet'],
   needs: 'step (or it in the path), output or tokens, and group, prompt, prompt_tokens or reward',
-  setting: 'the Python package: collapsar export, and its callbacks',
+  setting: 'the Python package: `collapsar export`, and its callbacks',
+  gives: 'our own columns, in JSON lines or Parquet',
+  environment: '`environment`',
   // A line of verl has a step, an output and perhaps a reward as well, and one of TRL may count its tokens.
   recognises: (keys, path) =>
     (keys.has('step') || placeByNames(path).step !== undefined) &&
@@ -81,6 +83,7 @@ function columnsFormat(name: string, names: ColumnNames): RolloutFormat {
     setting: `--columns ${Object.entries(names)
       .map(([own, column]) => `${own}=${column}`)
       .join(',')}`,
+    gives: 'the named columns',
     recognises: (keys) => columns.some((column) => keys.has(column)),
     fields: withRoots(columns),
     ...(names.step !== undefined && { stepField: names.step }),
