@@ -1,5 +1,6 @@
-// src -> dist, the command as one file and the page of the report as another, unless dist is younger: npm runs this (`prepare`) after every install,
-// before packing, and when `npx collapsar` is first used in a clone, which should not wait for a compiler.
+// Compiles src to dist, with what is imported or run in few files and the page of the report as one, unless dist is
+// younger. npm runs this (`prepare`) after every install, before packing, and when `npx collapsar` is first used in a
+// clone, which should not wait for a compiler.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -7,6 +8,9 @@ import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { bundleReport } from './bundle-report.mjs';
 import { root } from './stage.mjs';
+
+/** What threads run. */
+const WORKER = 'logs/rollouts/json-lines/parse-worker.js';
 
 const sources = readdirSync(join(root, 'src'), { recursive: true }).map((name) => join('src', name));
 const inputs = [...sources, 'tsconfig.json', 'tsconfig.build.json', 'package.json'];
@@ -24,17 +28,29 @@ if (compiled <= changed) {
     rmSync(join(root, 'dist', 'index.js'), { force: true });
     process.exit(1);
   }
-  await Promise.all([bundleCommand(), bundleReport()]);
+  await Promise.all([bundleEntries(), bundleReport()]);
   chmodSync(join(root, 'dist', 'cli', 'main.js'), 0o755); // the links that npx and npm made to it stay valid
 }
 
-/** dist/cli -> one file of our own code: some 150 modules one by one take Node twice as long to load. */
-async function bundleCommand() {
-  const folder = join(root, 'dist', 'cli');
-  const bundle = await rolldown({ input: join(folder, 'main.js'), platform: 'node', external: /^[^./]/ });
-  const { output } = await bundle.generate({ format: 'esm', codeSplitting: false });
+/**
+ * What is imported or run becomes few files that share chunks: Node takes three times as long to load the modules one by
+ * one. Those of the rooms stay beside them for benches and tests, and are not packed.
+ */
+async function bundleEntries() {
+  const dist = join(root, 'dist');
+  const levels = readdirSync(join(dist, 'exports')).filter((name) => name.endsWith('.js'));
+  const entries = ['cli/main.js', ...levels.map((name) => `exports/${name}`), WORKER, 'index.js'];
+  const input = Object.fromEntries(entries.map((name) => [name.replace(/\.js$/, ''), join(dist, name)]));
+  const bundle = await rolldown({ input, platform: 'node', external: /^[^./]/, cwd: dist });
+  const { output } = await bundle.generate({ entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js' });
   await bundle.close();
-  rmSync(folder, { recursive: true });
-  mkdirSync(folder);
-  for (const { fileName, code } of output) writeFileSync(join(folder, fileName), code);
+  rmSync(join(dist, 'cli'), { recursive: true });
+  for (const folder of ['cli', 'chunks']) mkdirSync(join(dist, folder));
+  for (const name of entries) rmSync(join(dist, `${name}.map`), { force: true });
+  // By the entry of the package one tells that all of dist/ is there: it comes last.
+  const isIndex = ({ fileName }) => fileName === 'index.js';
+  rmSync(join(dist, 'index.js'));
+  for (const { fileName, code } of [...output.filter((file) => !isIndex(file)), ...output.filter(isIndex)]) {
+    writeFileSync(join(dist, fileName), code);
+  }
 }

@@ -1,14 +1,14 @@
 /**
- * `collapsar`: what a trainer embeds and what analyses logs. What goes deeper has a level of its own: `collapsar/logs`,
- * `collapsar/sampling`, `collapsar/scoring` and `collapsar/engine` (src/exports). Every export is
- * in one level alone.
+ * `collapsar`: what a trainer embeds; what analyses logs is loaded when it is called. Subpaths have the rest:
+ * `collapsar/filter`, `collapsar/logs`, `collapsar/sinks`, `collapsar/sampling`, `collapsar/scoring` and
+ * `collapsar/engine` (src/exports). Each export is in one of them alone, but for the filter's function.
  * @module collapsar
  */
 export type { AnalysisProgress } from './analysis/analysis-progress.js';
-export { type AnalyzeOptions, analyze } from './analysis/analyze.js';
+export type { AnalyzeOptions } from './analysis/analyze.js';
 export type { SourceOptions } from './analysis/measured-source.js';
 export type { StepSource } from './analysis/measuring/step-source.js';
-export { type MeasuredShard, measureShard, type Shard, type ShardOptions } from './analysis/store/shard.js';
+export type { MeasuredShard, Shard, ShardOptions } from './analysis/store/shard.js';
 export * from './checks/errors.js';
 export type { OperationOptions } from './checks/operation-options.js';
 export type { EnvironmentLabels, RowEnvironments } from './checks/row-environments.js';
@@ -16,15 +16,16 @@ export { Engine } from './engine/engine.js';
 export type { EngineInfo } from './engine/engine-info.js';
 export { type EngineOptions, openEngine } from './engine/open-engine.js';
 export type * from './engine/tensor/tensor.js';
-export * from './filter/index.js';
-export { type ReadStepsOptions, readSteps } from './logs/steps/read-steps.js';
+export { filterGroups } from './filter/filter-groups.js';
+export type { FilterResult } from './filter/filter-result.js';
+export type { FilterOptions } from './filter/input/filter-options.js';
+export type { ReadStepsOptions } from './logs/steps/read-steps.js';
 export type { LogprobBlock, StepData, StepScores, StoredIntegers } from './logs/steps/step-data.js';
-export {
-  type RewardArray,
-  type StepToWrite,
-  type WriteStepOptions,
-  type WrittenTensor,
-  writeStep,
+export type {
+  RewardArray,
+  StepToWrite,
+  WriteStepOptions,
+  WrittenTensor,
 } from './logs/steps/write-step.js';
 export type { FileChoiceOptions } from './logs/stores/file-choice.js';
 export { crossScoreMetrics } from './metrics/cross-score-metrics.js';
@@ -51,7 +52,8 @@ export {
   textMetrics,
 } from './metrics/text-metrics.js';
 export * from './monitor/index.js';
-export * from './sinks/index.js';
+export type { Sink } from './monitor/sinks/sink.js';
+export { analyze, measureShard, readSteps, writeStep } from './on-demand.js';
 export type { Excerpt, StepExcerpts } from './step/prompts/excerpts.js';
 export type { PromptMatrix, PromptReport } from './step/prompts/prompt-findings.js';
 export type { PromptSource } from './step/prompts/prompt-measurement.js';

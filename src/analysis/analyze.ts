@@ -49,21 +49,7 @@ const OPTIONS: OptionTable<AnalyzeOptions> = {
   onSkipped: is.callback,
 };
 
-/**
- * Collapse metrics of every step of `source`: step files, rollout logs of trainers, directories and globs, where
- * directories are runs, or steps from anywhere as they come. The moving averages of a run are carried from step to
- * step. Little is measured ahead of the reader: of a stream no more than three steps beyond the one that the reader
- * waits for are asked for.
- * @returns reports by run, then step; of a stream in its order
- * @throws {ArgumentError} for a bad option, or a stream that gives something else than steps; `signal.reason` when
- *   aborted; {FileError} only without `onFailure`, or when a journal cannot be read or written; what a stream throws
- * @example
- * import { analyze } from 'collapsar';
- *
- * for await (const report of analyze('runs/', { onFailure: (error) => console.error(error.message) })) {
- *   console.log(report.run, report.step, report.record);
- * }
- */
+/** As `analyze` of src/on-demand.ts says. */
 export async function* analyze(
   source: StepSource,
   options: AnalyzeOptions = {},

@@ -30,7 +30,8 @@ export const SINK_NAMES: readonly string[] = Object.keys(OPENERS);
  * @param metrics `page` (default): the 24 figures of the page; `all`: every figure
  * @throws {ArgumentError} for an unknown name, or without a place
  * @example
- * import { Monitor, openSink } from 'collapsar';
+ * import { Monitor } from 'collapsar';
+ * import { openSink } from 'collapsar/sinks';
  *
  * const monitor = new Monitor({ sinks: [openSink('tensorboard:runs')], run: 'grpo-7b' });
  */

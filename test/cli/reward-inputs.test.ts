@@ -4,12 +4,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { episodeRewards, type TurnRewards } from '../../src/exports/filter.js';
 import { readStepFile } from '../../src/exports/logs.js';
 import {
   type AnalyzeOptions,
   analyze,
   crossScoreMetrics,
-  episodeRewards,
   type FilterOptions,
   filterGroups,
   Judge,
@@ -17,7 +17,6 @@ import {
   type MonitorOptions,
   openEngine,
   type StepReport,
-  type TurnRewards,
   writeStep,
 } from '../../src/index.js';
 import { fileErrorOf, fileOf, fullStep, type RawTensor } from '../support/logs-files.js';

@@ -588,6 +588,6 @@ describe('arguments of a wrong type', () => {
   });
 
   it('array-likes of numbers are arrays', () => {
-    expect(collapsar.filterGate({ length: 2, 0: 1, 1: 1 }).verdict).toBe('keep_all');
+    expect(given.filterGate({ length: 2, 0: 1, 1: 1 }).verdict).toBe('keep_all');
   });
 });

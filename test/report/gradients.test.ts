@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { type GradientDecomposition, Monitor, openSink } from '../../src/index.js';
+import { openSink } from '../../src/exports/sinks.js';
+import { type GradientDecomposition, Monitor } from '../../src/index.js';
 import {
   gradientSentence,
   gradientsHeight,

@@ -6,7 +6,7 @@ import {
   MeterProvider,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
-import { type OpenTelemetryMeter, openTelemetrySink } from '../../src/index.js';
+import { type OpenTelemetryMeter, openTelemetrySink } from '../../src/exports/sinks.js';
 
 export function openTelemetry() {
   const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);

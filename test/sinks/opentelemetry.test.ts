@@ -1,7 +1,7 @@
 // Instruments of the real SDK of OpenTelemetry, and what it would export.
 import { DataPointType } from '@opentelemetry/sdk-metrics';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { type OpenTelemetryMeter, openTelemetrySink } from '../../src/index.js';
+import { type OpenTelemetryMeter, openTelemetrySink } from '../../src/exports/sinks.js';
 import { Exposition } from '../../src/sinks/prometheus/exposition.js';
 import { METRIC_TABLE } from '../../src/sinks/prometheus/metric-table.js';
 import type { StepReport } from '../../src/step/step-report.js';

@@ -31,8 +31,9 @@ describe('docs/reference/api.md', () => {
 
   it.each(Object.entries(levels))('has the exports of %s under its heading', (level, module) => {
     const section = page.split(/^## /m).find((text) => text.startsWith(`\`${level}\``)) ?? '';
-    const names = rowsOf(section).filter((name) => !(name in collapsar));
-    expect(names.sort()).toEqual(Object.keys(module).sort());
+    const names = rowsOf(section).filter((name) => name in module || !(name in collapsar));
+    const own = Object.keys(module).filter((name) => !(name in collapsar) || name === 'filterGroups');
+    expect(names.sort()).toEqual(own.sort());
   });
 
   it('names every method of the engine', () => {

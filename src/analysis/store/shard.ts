@@ -66,20 +66,7 @@ export function journalName({ index, count }: Shard): string {
   return `${index}-of-${count}`;
 }
 
-/**
- * Measures the steps of one shard. Called again, after a kill or for files that have changed, it measures only what its
- * journal lacks.
- * @throws {ArgumentError} for a bad option; {StateError} where a journal of other options or another version stands in
- *   its place; {FileError} when it cannot be written, there is no step at all, or a file is out of reach for a reason
- *   that is not its own (a mount, a store): what was measured stays; `signal.reason` when aborted
- * @example
- * import { analyze, measureShard } from 'collapsar';
- *
- * for (let index = 0; index < 4; index++) {
- *   await measureShard('runs/', { shard: { index, count: 4 }, out: 'work' }); // in any order, on any machine
- * }
- * for await (const { record } of analyze('runs/', { journals: 'work' })) console.log(record);
- */
+/** As `measureShard` of src/on-demand.ts says. */
 export async function measureShard(source: string | readonly string[], options: ShardOptions): Promise<MeasuredShard> {
   checkAnalysis(source, options, OPTIONS);
   if (isStream(source)) throw new ArgumentError('source', 'a stream of steps has no shards: name their files');

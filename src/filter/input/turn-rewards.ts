@@ -125,7 +125,7 @@ export interface TurnRows {
  * @throws ArgumentError naming the row: turns that disagree under `same`, a turn that is there twice, ids that are not
  *   whole numbers
  * @example
- * import { episodeRewards } from 'collapsar';
+ * import { episodeRewards } from 'collapsar/filter';
  *
  * const turns = { groups: [0, 0], episodes: [7, 7], turns: [0, 1], rewards: [0, 1] };
  * const { rewards } = episodeRewards(turns, 'sum'); // [1, 1]

@@ -129,17 +129,7 @@ function besideSteps(
     failure instanceof NoStepError && !file.isNamed && names.size > 0 && !names.has(likeOf(file));
 }
 
-/**
- * Reads steps one after the other. Their scores are read only when they are asked for.
- * @param source paths of files and directories, or globs, read in the order of listSteps; or steps of another origin,
- *   which are passed on as they come
- * @throws FileError for the first path or file that cannot be used, unless `onError` takes them: before the first step
- *   for what the headers tell, later for the rest
- * @example
- * import { readSteps } from 'collapsar';
- *
- * for await (const { step, lengths, rewards } of readSteps('runs/grpo-7b')) console.log(step, lengths.length, rewards);
- */
+/** As `readSteps` of src/on-demand.ts says. */
 export async function* readSteps(
   source: string | readonly string[] | AsyncIterable<StepData>,
   options: ReadStepsOptions = {},

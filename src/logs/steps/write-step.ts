@@ -113,16 +113,7 @@ const READ_FIELDS: readonly (keyof StepData)[] = ['file', 'bytes', 'scores', 'fl
 /** Writes of more than this are split, so that an abort is noticed within milliseconds. */
 const WRITE_BYTES = 16 * 2 ** 20;
 
-/**
- * Writes `step` to `path`, in place of what is there. When the promise resolves the file is on disk, whole; when it
- * rejects, `path` is as it was. Do not change the arrays until then.
- * @throws ArgumentError for a step that the reader would refuse; FileError when the file cannot be written
- * @example
- * import { writeStep } from 'collapsar';
- *
- * const logprobs = { data, dtype: 'float32', shape: [P, R, T] } as const; // prompt after prompt, nats
- * await writeStep('run/step_00120.safetensors', { step: 120, logprobs, lengths, group: groups, rewards });
- */
+/** As `writeStep` of src/on-demand.ts says. */
 export async function writeStep(path: string, step: StepToWrite, options: WriteStepOptions = {}): Promise<void> {
   checkPath(path, 'path');
   checkObject(step, 'step');

@@ -32,7 +32,8 @@ const nameOf = (name: string): string => name.replace(/^collapsar_/, 'collapsar.
  * @param meter of `@opentelemetry/api`; its provider sends
  * @throws {ArgumentError} for what is no meter
  * @example
- * import { Monitor, openTelemetrySink, type OpenTelemetryMeter } from 'collapsar';
+ * import { Monitor } from 'collapsar';
+ * import { type OpenTelemetryMeter, openTelemetrySink } from 'collapsar/sinks';
  *
  * declare const meter: OpenTelemetryMeter; // metrics.getMeter('trainer') of @opentelemetry/api
  * const monitor = new Monitor({ sinks: [openTelemetrySink(meter)], run: 'grpo-7b' });
