@@ -47,10 +47,11 @@ export abstract class Fields {
     return value === undefined ? undefined : numberOf(value, name);
   }
 
-  /** A number, or true and false as 1 and 0. */
+  /** A number, or true and false as 1 and 0, also in the words that Python prints for them. */
   outcome(name: string): number | undefined {
     const value = this.value(name);
-    if (typeof value === 'boolean') return value ? 1 : 0;
+    if (value === true || value === 'True' || value === 'true') return 1;
+    if (value === false || value === 'False' || value === 'false') return 0;
     return value === undefined ? undefined : numberOf(value, name);
   }
 

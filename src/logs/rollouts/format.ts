@@ -46,8 +46,10 @@ export interface RolloutFormat {
   readonly fields: readonly string[];
   /** Columns of a table to read beside `fields`. */
   columnsOf?(columns: readonly TableColumn[]): readonly string[];
-  /** Field that holds the step, where paths do not. */
+  /** Field that holds the step, where paths do not; it may be a path into an object. */
   readonly stepField?: string;
+  /** Fields that say what is no training, where paths do not: the first that says something counts. */
+  readonly splits?: readonly RowSplit[];
   readonly runField?: string;
   /** @param root the folder that was searched: names above it say nothing */
   place(path: string, root?: string): Place;
@@ -78,6 +80,13 @@ export const PICKLED = /\.(pt|pth|pkl|pickle)$/;
 
 export const PICKLED_ADVICE =
   'a pickle runs code when it is loaded, so it is not read here: the Python package writes it as Parquet (collapsar export)';
+
+/** A field of which each row's split is read. */
+export interface RowSplit {
+  readonly field: string;
+  /** @returns `train`, or what is no training: eval, val */
+  of(line: Fields): string | undefined;
+}
 
 /** Name and physical type of a column of a table. */
 export interface TableColumn {

@@ -21,6 +21,8 @@ export interface LogPart {
   /** Undefined where neither path nor rows say it. */
   readonly step?: number | undefined;
   readonly run?: string | undefined;
+  /** What rows say of it, beside or against the path. */
+  readonly split?: string | undefined;
   readonly ranges: readonly LoggedRange[];
 }
 

@@ -174,6 +174,16 @@ export function promptText(messages: readonly Message[]): string {
   return messages.map(({ role, seen }) => (role === '' ? seen : `${role}\n${seen}`)).join('\n');
 }
 
+/** The answer that somebody has found in a response: the first of these fields that is a text or a number. */
+export function answerIn(line: Fields, names: readonly string[]): string | undefined {
+  for (const name of names) {
+    const value = line.value(name);
+    if (typeof value === 'string') return value;
+    if ((typeof value === 'number' && !Number.isNaN(value)) || typeof value === 'bigint') return String(value);
+  }
+  return undefined;
+}
+
 /** A field that is a text, or a chat. */
 export function promptIn(line: Fields, name: string): LoggedText | undefined {
   if (line.isText(name)) {

@@ -9,7 +9,7 @@ import { FileChoice } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { findLogs, type LogFile } from './find-logs.js';
-import type { Container, Place, RolloutFormat } from './format.js';
+import { type Container, type Place, plainName, type RolloutFormat } from './format.js';
 import { type GatherStepOptions, gatherStep, type StepOrigin } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { digestOf, LineIndex } from './json-lines/line-index.js';
@@ -413,15 +413,18 @@ function bytesOf({ fileBytes, container, ranges }: LoggedPart): number {
   );
 }
 
-/** Rows of a file that grows are known by themselves: else every step would seem to change with each that is added. */
+/**
+ * Rows of a file that grows are known by themselves: else every step would seem to change with each that is added, and
+ * once more when the file is compressed.
+ */
 function identityOf({ format, parts }: Pick<LoggedStep, 'format' | 'parts'>): string {
-  const seen = parts.map(({ path, stamp, digest }) => JSON.stringify([basename(path), digest ?? stamp]));
+  const seen = parts.map(({ path, stamp, digest }) => JSON.stringify([plainName(path), digest ?? stamp]));
   return headerDigest(format.name, ...seen);
 }
 
-function runOf({ place: { runDirectory, split } }: LogFile, { run }: LogPart): string {
-  const name = basename(runDirectory);
-  return run ?? (split === undefined ? name : `${name}/${split}`);
+function runOf({ place }: LogFile, { run, split = place.split }: LogPart): string {
+  const name = basename(place.runDirectory);
+  return run ?? (split === undefined || split === 'train' ? name : `${name}/${split}`);
 }
 
 function stepKey(file: LogFile, part: LogPart): string {

@@ -1,10 +1,12 @@
 // What each trainer's log is read as: the fixtures are written by hand from the trainers' sources, with what goes wrong
 // in them.
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { describe, expect, it } from 'vitest';
+import { RolloutLogs } from '../../../src/logs/rollouts/rollout-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
-import { putLogs, readAll, readOne } from './rollout-logs.js';
+import { jsonLines, putLogs, readAll, readOne } from './rollout-logs.js';
 
 const root = temporaryDirectory();
 let count = 0;
@@ -83,6 +85,18 @@ describe('verl', () => {
   });
 });
 
+describe("the extras of verl's reward functions", () => {
+  it('are the outcome and the action: pred, however it is written, and acc in numpy’s words', async () => {
+    const row = (input: string, acc: unknown, pred: unknown) => ({
+      ...{ input, output: '<think>o</think><answer>7</answer>', gts: '4', score: 1, step: 3, acc, pred },
+    });
+    const rows = [row('a', 'True', '4'), row('a', 'False', null), row('b', true, 4.5), row('b', 0, ['4'])];
+    const step = await readOne(folder({ '3.jsonl': rows }));
+    expect([...(step.outcome ?? [])]).toEqual([1, 0, 1, 0]);
+    expect(step.action).toEqual(['4', '7', '4.5', '7']);
+  });
+});
+
 describe('trl', () => {
   const table = (columns: Record<string, unknown[]>) =>
     new Uint8Array(
@@ -124,6 +138,22 @@ describe('trl', () => {
       'the plain sum format_reward + answer_reward, for weights are not told: too few groups have advantages; ' +
         'name its columns and weights: --reward-columns format_reward,answer_reward=0.1',
     );
+  });
+
+  it('takes the answers that a reward function has logged as actions, and its texts for no rewards', async () => {
+    const logged = { ...columns, solution: ['1', '1', '2', '2'], answer_parsed: ['[]', '[1]', '[2]', '[skipped]'] };
+    const step = await readOne(folder({ 'completions/completions_00012.parquet': table(logged) }));
+    expect(step.action).toEqual(['[]', '[1]', '[2]', '[skipped]']);
+    expect(Object.keys(step.rewards ?? {})).toEqual(['format_reward', 'answer_reward']);
+    const { answer_parsed: extracted_answer, ...others } = logged;
+    const own = await readOne(folder({ 'completions_00012.parquet': table({ ...others, extracted_answer }) }));
+    expect(own.action).toEqual(step.action);
+  });
+
+  it('reads the completions of a distillation, which has no rewards', async () => {
+    const { step: at, prompt, completion } = columns;
+    const step = await readOne(folder({ 'completions_00012.parquet': table({ step: at, prompt, completion }) }));
+    expect(step).toMatchObject({ format: 'trl', step: 12, rows: 4, reward: undefined, groupSource: 'prompt' });
   });
 
   it('finds several steps in a file by its step column, in any order', async () => {
@@ -261,6 +291,100 @@ describe('prime-rl', () => {
       ['out', 4, 1],
       ['out/eval', 4, 1],
     ]);
+  });
+});
+
+describe("prime-rl's stream of episodes", () => {
+  const episode = (id: string, run: object | undefined, output: string, info?: object, more: object = {}) => ({
+    id,
+    env: { id: 'e' },
+    group: { id: 'g' },
+    ...(run && { run }),
+    traces: [
+      {
+        id: `t-${id}`,
+        nodes: [
+          { message: { role: 'user', content: 'Go.' } },
+          { parent: 0, sampled: true, message: { role: 'assistant', content: output } },
+        ],
+        rewards: { right: { score: 1 } },
+        ...(info && { info }),
+        ...more,
+      },
+    ],
+  });
+  const work = (type: string, step: number) => ({ type: 'train', id: 'r', work: { type, step } });
+  const STREAM = 'out/monitors/file/traces/stream';
+  const read = async (path: string) =>
+    (await readAll(path)).steps.map(({ run, step, output }) => [run, step, output] as const);
+
+  it('takes step and kind from each row, across chunks', async () => {
+    const path = folder({
+      [`${STREAM}/00000.jsonl`]: [
+        episode('a', work('train', 0), 'a'),
+        episode('b', work('eval', 0), 'b'),
+        episode('c', work('train', 1), 'c'),
+        episode('d', work('train', 0), 'd'),
+      ],
+      [`${STREAM}/00001.jsonl`]: [episode('e', work('train', 1), 'e'), episode('f', work('train', 12), 'f')],
+      'out/monitors/file/traces/stream.index.jsonl': [{ line: 1, chunk: 0, offset: 0, id: 'a', kind: 'train' }],
+      'out/monitors/file/traces/live/t.jsonl': [{ open: {}, traces: [] }],
+    });
+    const expected = [
+      ['out', 0, ['a', 'd']],
+      ['out', 1, ['c', 'e']],
+      ['out', 12, ['f']],
+      ['out/eval', 0, ['b']],
+    ];
+    expect(await read(path)).toEqual(expected);
+    expect(await read(join(path, STREAM))).toEqual(expected);
+    expect(await read(join(path, `${STREAM}/00001.jsonl`))).toEqual([
+      ['out', 1, ['e']],
+      ['out', 12, ['f']],
+    ]);
+    expect((await readAll(path)).notes).toEqual([]);
+  });
+
+  it('takes the kind from the trace where the run does not say it, and an evaluation of verifiers as one', async () => {
+    const path = folder({
+      [`${STREAM}/00000.jsonl`]: [
+        episode('a', { work: { step: 3 } }, 'a', { kind: 'train' }),
+        episode('b', { work: { step: 3 } }, 'b', { kind: 'eval' }),
+      ],
+      'gsm8k--m--h/7f3a/traces.jsonl': [episode('c', { type: 'eval', id: 'r' }, 'c'), episode('d', undefined, 'd')],
+    });
+    expect(await read(path)).toEqual([
+      ['7f3a/eval', 1, ['c', 'd']],
+      ['out', 3, ['a']],
+      ['out/eval', 3, ['b']],
+    ]);
+  });
+
+  it('tells as verifiers does which traces were cut', async () => {
+    const cut = async (more: object) => {
+      const step = await readOne(folder({ 'x/traces.jsonl': [episode('a', undefined, 'a', undefined, more)] }));
+      return step.truncated && [...step.truncated];
+    };
+    const call = (finish_reason: string, error?: object) => ({ finish_reason, ...(error && { error }) });
+    expect(await cut({ stop_condition: 'max_turns', calls: [call('stop')] })).toEqual([1]);
+    expect(await cut({ stop_condition: 'agent_completed', calls: [call('stop')] })).toEqual([0]);
+    expect(await cut({ calls: [call('length'), call('error', { type: 'X' })] })).toEqual([1]);
+    expect(await cut({ calls: [call('length'), call('stop')] })).toEqual([0]);
+    expect(await cut({ stop_condition: 'agent_completed' })).toEqual([0]);
+    expect(await cut({})).toBeUndefined();
+  });
+
+  it('measures a step of a chunk no other once the chunk is complete', async () => {
+    const lines = [episode('a', work('train', 0), 'a'), episode('b', work('train', 1), 'b')];
+    const identities = async (name: string, content: string | Uint8Array) => {
+      const logs = new RolloutLogs({ choice: undefined, gathering: { reasoning: 'all' } as never }, undefined);
+      const { steps } = await logs.find(folder({ [name]: content }));
+      await logs.close();
+      return steps.map(({ identity }) => identity);
+    };
+    const live = await identities(`${STREAM}/00000.jsonl`, jsonLines(lines));
+    expect(live).toHaveLength(2);
+    expect(await identities(`${STREAM}/00000.jsonl.gz`, gzipSync(jsonLines(lines)))).toEqual(live);
   });
 });
 
@@ -606,7 +730,14 @@ describe('chats', () => {
       folder({
         'step_3/results.jsonl': [
           { example_id: 0, prompt: chat.slice(0, 2), completion: chat.slice(2), reward: 1, is_truncated: false },
-          { example_id: 0, prompt: 'plain', completion: 'text', reward: 0, is_truncated: true },
+          {
+            example_id: 0,
+            token_usage: { output_tokens: 12.0 },
+            prompt: 'plain',
+            completion: 'text',
+            reward: 0,
+            is_truncated: true,
+          },
         ],
       }),
     );
@@ -618,6 +749,7 @@ describe('chats', () => {
     });
     expect(step.output?.[1]).toBe('text');
     expect([...(step.truncated ?? [])]).toEqual([0, 1]);
+    expect([...(step.length ?? [])]).toEqual([Number.NaN, 12]);
   });
 
   it('of art: a line is a group', async () => {

@@ -37,13 +37,14 @@ export class JsonFields extends Fields {
   readonly #places: Int32Array;
   #bytes: Buffer = Buffer.alloc(0);
   #scanned: ScannedLines | undefined;
-  readonly #enough: boolean;
+  /** Where all of these are found, what follows is not looked at. */
+  readonly #enough: readonly string[] | undefined;
 
   /**
    * @param names top-level keys to find
-   * @param enough stop where all are found: what follows is then not looked at
+   * @param enough those of the names that end the search of a line once all are found
    */
-  constructor(names: readonly string[], enough = false) {
+  constructor(names: readonly string[], enough?: readonly string[]) {
     super();
     this.#wanted = new Map(names.map((name, index) => [name, PLACE_INTS * index]));
     this.#places = new Int32Array(PLACE_INTS * names.length);
@@ -57,15 +58,15 @@ export class JsonFields extends Fields {
   read(bytes: Buffer, begin: number, end: number): this {
     this.#bytes = bytes;
     const places = this.#places.fill(-1);
-    let left = this.#wanted.size;
+    let left = this.#enough?.length;
     scanObject(bytes, begin, end, (name, from, to) => {
       const index = this.#wanted.get(name);
       if (index === undefined) return true;
-      if ((places[index] as number) < 0) left--;
+      if (left !== undefined && (places[index] as number) < 0 && this.#enough?.includes(name)) left--;
       // As Python and JSON.parse: the last of two equal keys counts.
       places[index] = from;
       places[index + 1] = to;
-      return !(this.#enough && left === 0);
+      return left !== 0;
     });
     return this;
   }

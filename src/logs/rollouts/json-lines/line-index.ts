@@ -1,7 +1,7 @@
 // Where the lines of each step stand in a log of JSON lines. A log that grows is read on from where it ended before.
 import { crc32 } from 'node:zlib';
 import { type Fields, LineProblem } from '../fields.js';
-import type { RolloutFormat } from '../format.js';
+import type { RolloutFormat, RowSplit } from '../format.js';
 import { checkSilent, type LoggedRange, type LogPart, type Range, RangeRoom, WHOLE_FILE } from '../log-part.js';
 import { followingPaths, withRoots } from '../rows/dotted-paths.js';
 import { JsonFields } from './json-fields.js';
@@ -41,7 +41,7 @@ export class LineIndex {
    */
   async advance(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
     const names = [format.stepField, format.runField].filter((name) => name !== undefined);
-    if (names.length === 0) return [WHOLE_FILE];
+    if (names.length === 0 && format.splits === undefined) return [WHOLE_FILE];
     if (this.#state === undefined || !(await this.#isSame(file, signal))) {
       const { path } = file;
       this.#state = {
@@ -55,16 +55,16 @@ export class LineIndex {
       this.#end = 0;
     }
     const state = this.#state;
-    const fields = new JsonFields(withRoots(names), true);
+    const saying = sayingOf(format, true);
     let found = state;
     for await (const { bytes, offset, tooLong } of file.blocks(this.#end, Number.POSITIVE_INFINITY, signal)) {
       if (tooLong !== undefined) stepOver(state, offset);
       const whole = bytes.lastIndexOf(LINE_END) + 1;
-      takeLines(state, fields, bytes.subarray(0, whole), offset, format);
+      takeLines(state, saying, bytes.subarray(0, whole), offset);
       this.#end = offset + whole;
       if (offset === 0) this.#head = headOf(bytes);
       // The last line may be one that is being written: it is looked at again.
-      if (whole < bytes.length) found = withRest(state, names, bytes.subarray(whole), this.#end, format);
+      if (whole < bytes.length) found = withRest(state, format, bytes.subarray(whole), this.#end);
       giveBack(bytes.buffer);
     }
     if (found.parts.size === 0) return [WHOLE_FILE];
@@ -98,14 +98,14 @@ function headOf(bytes: Buffer): { bytes: number; checksum: number } {
 }
 
 /** Takes in whole lines. */
-function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: number, format: RolloutFormat): void {
+function takeLines(state: State, saying: Saying, bytes: Buffer, offset: number): void {
   // Lines of one step mostly come together: their bytes are taken into its checksum in one go.
   let unchecked = 0;
   for (let begin = 0; begin < bytes.length; ) {
     const end = bytes.indexOf(LINE_END, begin);
     // So short a line says nothing, and there may be millions of them.
     const isShort = end - begin < SHORTEST_ROW;
-    const said = isShort ? undefined : stepIn(fields, bytes, begin, end, format);
+    const said = isShort ? undefined : saidIn(saying, bytes, begin, end);
     const before = currentPart(state);
     // A line that says nothing goes with those before it, and is named when they are read.
     if (said !== undefined && said.key !== state.key) {
@@ -114,7 +114,7 @@ function takeLines(state: State, fields: JsonFields, bytes: Buffer, offset: numb
       const from = before === undefined ? 0 : offset + begin;
       unchecked = before === undefined ? 0 : begin;
       const line = before === undefined ? 0 : state.lines;
-      const part = state.parts.get(said.key) ?? { step: said.step, run: said.run, ranges: [] };
+      const part = state.parts.get(said.key) ?? { step: said.step, run: said.run, split: said.split, ranges: [] };
       state.room.take(part.ranges.length === 0);
       part.ranges.push({ begin: from, end: offset + end + 1, line, lines: state.lines + 1 - line, checksum: 0 });
       state.parts.set(said.key, part);
@@ -155,28 +155,50 @@ function currentPart({ parts, key }: State): Part | undefined {
 }
 
 /** The same with what follows the last whole line: a line of its own if it is complete, else part of the step before. */
-function withRest(state: State, names: readonly string[], bytes: Buffer, offset: number, format: RolloutFormat): State {
+function withRest(state: State, format: RolloutFormat, bytes: Buffer, offset: number): State {
   const parts = new Map([...state.parts].map(([key, part]) => [key, copyOf(part)]));
   // What is looked at again takes no room.
   const copy = { ...state, parts, room: new RangeRoom(state.path, undefined) };
   // A line that is cut may say its step before it ends.
-  const all = new JsonFields(withRoots(names));
-  takeLines(copy, all, Buffer.concat([bytes, Buffer.from([LINE_END])]), offset, format);
+  takeLines(copy, sayingOf(format, false), Buffer.concat([bytes, Buffer.from([LINE_END])]), offset);
   return copy;
 }
 
-function stepIn(
-  fields: JsonFields,
+/** What tells the step of a line, and whose it is. */
+interface Saying {
+  readonly format: RolloutFormat;
+  readonly names: readonly string[];
+  readonly fields: JsonFields;
+  /** Of further fields: looked for where the others do not say it. */
+  readonly splits: readonly { readonly split: RowSplit; readonly fields: JsonFields }[];
+}
+
+/** @param stops the rest of a line is not looked at */
+function sayingOf(format: RolloutFormat, stops: boolean): Saying {
+  const names = [format.stepField, format.runField].filter((name) => name !== undefined);
+  const searched = (wanted: readonly string[]): JsonFields => {
+    const all = withRoots(wanted);
+    // Of a path within an object no field has the name.
+    return new JsonFields(all, stops ? all.filter((name) => format.fields.includes(name)) : undefined);
+  };
+  const splits = (format.splits ?? []).map((split) => ({ split, fields: searched([split.field]) }));
+  return { format, names, fields: searched(names), splits };
+}
+
+function saidIn(
+  { format: { stepField, runField }, names, fields, splits }: Saying,
   bytes: Buffer,
   begin: number,
   end: number,
-  { stepField, runField }: RolloutFormat,
-): { key: string; step: number | undefined; run: string | undefined } | undefined {
+): { key: string; step: number | undefined; run: string | undefined; split: string | undefined } | undefined {
   try {
-    const at = followingPaths(fields.read(bytes, begin, end), [stepField ?? '', runField ?? '']);
-    const step = stepField === undefined ? undefined : stepOf(at, stepField);
-    const run = runField === undefined ? undefined : at.id(runField);
-    return step === undefined && run === undefined ? undefined : { key: `${step}\n${run}`, step, run };
+    const at = names.length === 0 ? undefined : followingPaths(fields.read(bytes, begin, end), names);
+    const step = at === undefined || stepField === undefined ? undefined : stepOf(at, stepField);
+    const run = at === undefined || runField === undefined ? undefined : at.id(runField);
+    let split: string | undefined;
+    for (const one of splits) split ??= one.split.of(one.fields.read(bytes, begin, end));
+    if (step === undefined && run === undefined && split === undefined) return undefined;
+    return { key: `${step}\n${run}\n${split}`, step, run, split };
   } catch (error) {
     if (error instanceof LineProblem) return undefined;
     throw error;

@@ -1,9 +1,11 @@
-// prime-rl: rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. A line is an episode of traces, a trace a tree
-// of nodes, a path from root to leaf a sample. Absent keys are null. `logprobs` are compact: one for each true of
-// `mask`. src/prime_rl/monitors/file.py.
+// prime-rl: an episode a line, of training and evaluations alike: monitors/file/traces/stream/NNNNN.jsonl, sealed as
+// .zst; in older ones rollouts/step_{N}/{train|eval}/{all|effective}/traces.jsonl. verifiers v1 writes the same as
+// traces.jsonl of an evaluation. An episode has traces, a trace a tree of nodes, a path from root to leaf a sample.
+// Absent keys are null. `logprobs` are compact: one for each true of `mask`. prime-rl 048a6e23
+// (src/prime_rl/monitors/file), verifiers 0.4.0 (verifiers/v1/episode.py, trace.py).
 
 import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../../fields.js';
-import { foldersOf, placeByFolder, type RolloutFormat, rollout } from '../../format.js';
+import { foldersOf, type Place, placeByFolder, type RolloutFormat, rollout } from '../../format.js';
 import { messagesOf, promptText, spokenBy } from '../../messages.js';
 import type { LoggedRollout } from '../../rollout.js';
 import { environmentIn, objectIn, taskEnvironment } from '../../rows/environments.js';
@@ -23,21 +25,28 @@ export const reader: RolloutFormat = {
   name: 'prime-rl',
   containers: ['json-lines'],
   needs: 'traces (each with nodes)',
-  setting: 'on by default; `OUTPUT_DIR/rollouts`',
+  setting:
+    'on by default; `OUTPUT_DIR/monitors/file/traces`, in older ones `OUTPUT_DIR/rollouts`; evaluations of verifiers v1: `traces.jsonl`',
   gives: 'texts, token ids, log-probs, rewards, groups',
   environment:
     "`env` (its `name`, else its `id`), `env_name` or `env_id`: of the row, of `run.work`, of `info`; else the task's",
   recognises: (keys, path) => keys.has('traces') && (hasNodes(keys) || /traces\.jsonl/.test(path)),
   fields: ['id', 'group', 'run', 'task', 'traces', 'env', 'env_name', 'env_id', 'info'],
-  // …/rollouts/step_N/train/all/traces.jsonl: the run is the folder that holds `rollouts`.
-  place: (path) =>
-    placeByFolder(path, /^step_(\d+)$/, {
-      own: /^rollouts$/,
-      depth: 3,
-      ...(foldersOf(path)
-        .slice(0, 2)
-        .some(({ name }) => name === 'eval') && { split: 'eval' }),
-    }),
+  stepField: 'run.work.step',
+  // As prime-rl tells the kind of an episode.
+  splits: [
+    { field: 'run', of: (line) => kindOf(line.object('run').object('work').value('type')) },
+    {
+      field: 'traces',
+      of: (line) =>
+        line
+          .list('traces')
+          ?.map(kindOfTrace)
+          .find((kind) => kind !== undefined),
+    },
+    { field: 'run', of: (line) => kindOf(line.object('run').value('type')) },
+  ],
+  place: placeOf,
   rows: (line) => {
     const work = line.object('run').object('work');
     const group = line.object('group').id('id');
@@ -58,11 +67,35 @@ export const reader: RolloutFormat = {
   },
   absent: { outcome: "prime-rl's traces have rewards alone" },
   notes: [],
-  passesOver: (path) => foldersOf(path).some(({ name }) => name === 'effective'),
+  // Copies of older logs, and what lies beside the stream of newer ones.
+  passesOver: (path) =>
+    foldersOf(path).some(({ name }) => name === 'effective') ||
+    /\/monitors\/file\/traces\/(?!stream(\/|\.jsonl))/.test(path),
 };
 
 function hasNodes(keys: ReadonlySet<string>): boolean {
   return keys.has('env') || keys.has('task') || keys.has('group');
+}
+
+function kindOf(value: unknown): string | undefined {
+  return value === 'train' || value === 'eval' ? value : undefined;
+}
+
+function kindOfTrace(trace: unknown): string | undefined {
+  return kindOf((trace as { info?: { kind?: unknown } | null } | null)?.info?.kind);
+}
+
+/** Folders between that of the run and the chunks of its stream, the innermost first. */
+const STREAM = ['stream', 'traces', 'file', 'monitors'];
+
+/** Of older logs: …/rollouts/step_N/train/all/traces.jsonl. The run is the folder that holds these. */
+function placeOf(path: string): Place {
+  const folders = foldersOf(path);
+  let above = 0;
+  for (const name of STREAM) if (folders[above]?.name === name) above++;
+  if (above > 0) return { runDirectory: folders[above]?.path ?? '.' };
+  const isEval = folders.slice(0, 2).some(({ name }) => name === 'eval');
+  return placeByFolder(path, /^step_(\d+)$/, { own: /^rollouts$/, depth: 3, ...(isEval && { split: 'eval' }) });
 }
 
 function branchesOf(trace: Fields, name: string): { nodes: Node[]; leaf: number }[] {
@@ -189,9 +222,22 @@ function rewardOf(trace: Fields): number | undefined {
   return total;
 }
 
-/** The last turn's call ended at the limit of tokens: in newer logs among the calls, in older ones at the node. */
+/** Why verifiers ends a trace that is not through; `context_length` in older ones. */
+const CUTTING = [
+  'max_turns',
+  'max_input_tokens',
+  'max_output_tokens',
+  'max_total_tokens',
+  'compaction_failed',
+  'context_length',
+];
+
+/** A limit ended it, or the last call that succeeded was cut: in newer logs among the calls, in older ones at the node. */
 function truncatedOf(trace: Fields, turns: readonly Node[]): boolean | undefined {
-  const reasons = (trace.list('calls') ?? []).map((call, at) => fieldsOf(call, `calls[${at}]`).text('finish_reason'));
-  const reason = reasons.at(-1) ?? turns.at(-1)?.finish;
-  return reason === undefined ? undefined : reason === 'length';
+  const stop = trace.text('stop_condition');
+  if (stop !== undefined && CUTTING.includes(stop)) return true;
+  const calls = (trace.list('calls') ?? []).map((call, at) => fieldsOf(call, `calls[${at}]`));
+  const last = calls.findLast((call) => call.value('error') === undefined);
+  const reason = last?.text('finish_reason') ?? turns.at(-1)?.finish;
+  return reason === undefined && stop === undefined ? undefined : reason === 'length';
 }

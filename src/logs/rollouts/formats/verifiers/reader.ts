@@ -1,5 +1,5 @@
 // verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
-// as chats.
+// as chats. verifiers a60a606e: verifiers/legacy/utils/save_utils.py. Episodes of verifiers v1 are read by prime-rl's.
 import { hasAll, placeByNames, type RolloutFormat, rollout } from '../../format.js';
 import { promptIn, saidIn } from '../../messages.js';
 import { environmentIn, objectIn, taskEnvironment } from '../../rows/environments.js';
@@ -9,10 +9,22 @@ export const reader: RolloutFormat = {
   containers: ['json-lines'],
   needs: 'example_id, prompt, completion, reward',
   setting: '`vf-eval --save-results`',
-  gives: 'chats, rewards, cut responses, groups',
+  gives: 'chats, rewards, cut responses, lengths, groups',
   environment: '`env`, `env_name` or `env_id`: of the row, of `info`; else `task`',
   recognises: (keys) => hasAll(keys, 'prompt', 'completion', 'reward', 'example_id'),
-  fields: ['example_id', 'prompt', 'completion', 'reward', 'is_truncated', 'env', 'env_name', 'env_id', 'info', 'task'],
+  fields: [
+    'example_id',
+    'prompt',
+    'completion',
+    'reward',
+    'is_truncated',
+    'token_usage',
+    'env',
+    'env_name',
+    'env_id',
+    'info',
+    'task',
+  ],
   place: placeByNames,
   rows: (line) => [
     rollout({
@@ -21,6 +33,7 @@ export const reader: RolloutFormat = {
       ...saidIn(line, 'completion'),
       reward: line.number('reward'),
       truncated: line.flag('is_truncated'),
+      length: line.object('token_usage').count('output_tokens'),
       environment: environmentIn(line, objectIn(line, 'info')) ?? taskEnvironment(line),
     }),
   ],
@@ -29,7 +42,6 @@ export const reader: RolloutFormat = {
     logprobs: "verifiers' results have no log-probs",
     sample: "verifiers' results have no ids of rollouts",
     outcome: "verifiers' results have rewards alone",
-    length: "verifiers' results have no token counts",
   },
   notes: [],
 };
