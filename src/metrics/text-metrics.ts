@@ -13,14 +13,10 @@ import type { RowReading } from '../engine/operations/texts/row-readings.js';
 import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';
 import { groupIds, type TextRows } from '../engine/operations/texts/text-rows.js';
-import {
-  type EnvironmentFigures,
-  loggedEnvironments,
-  sharedPermutations,
-  WITHIN_TEXT_KEY,
-} from './environments/environment-figures.js';
+import { type EnvironmentFigures, loggedEnvironments, sharedPermutations } from './environments/environment-figures.js';
 import { textBlocksNote } from './environments/text-blocks.js';
 import { textEnvironments } from './environments/text-environments.js';
+import { TEXT_FIGURES, WITHIN_TEXT_FIGURE } from './figures/text-entries.js';
 import type { Interval } from './step-metrics.js';
 
 /** One step's rollouts, and what else their log says of each row. */
@@ -118,45 +114,6 @@ const LENGTH_KEYS = ['response_length/mean', 'response_length/min', 'response_le
 /** H(Z|X) of log-probs, nats a token and nats a response. */
 const ENTROPY_KEYS = ['conditional_entropy_est', 'conditional_entropy_seq_est'] as const;
 
-const RETRIEVALS = ['retrieval_accuracy', 'retrieval_accuracy@2', 'retrieval_accuracy@4', 'retrieval_accuracy@8'];
-
-/** Sums of weights that add up to 1 but for rounding. */
-const SHARES: ReadonlySet<string> = new Set([
-  ...RETRIEVALS,
-  'template_share',
-  'sibling_novelty',
-  'repetition',
-  'duplicate_share',
-  'duplicate_across_share',
-]);
-
-/** Every key that `textMetrics` can give. */
-export const TEXT_KEYS = [
-  'rows_used',
-  'prompts_used',
-  'mi_bound',
-  'mi_bound_standard_error',
-  'mi_bound_low',
-  'mi_bound_high',
-  'mi_bound_p_value',
-  'mi_bound_saturated',
-  'mi_upper_bound',
-  ...RETRIEVALS,
-  'retrieval_chance_level',
-  'specificity',
-  'half_split_statistic',
-  'template_share',
-  'sibling_novelty',
-  'repetition',
-  'duplicate_share',
-  'duplicate_across_share',
-  'empty_share',
-  ...LENGTH_KEYS,
-  'truncated_share',
-  ...ENTROPY_KEYS,
-  'token_entropy',
-] as const;
-
 /**
  * How much a step's texts depend on their prompts (a lower bound of I(X;Z), from texts alone), and what they look like:
  * templates, repetition, copies.
@@ -237,13 +194,13 @@ async function withEnvironments(
   );
   if (environments.names.length < 2) return { ...metrics, environments: found.environments };
   const { boundWithin } = found;
-  const within: Record<string, number> = boundWithin === undefined ? {} : { [WITHIN_TEXT_KEY]: boundWithin };
+  const within: Record<string, number> = boundWithin === undefined ? {} : { [WITHIN_TEXT_FIGURE.key]: boundWithin };
   const reason = 'no environment has two prompts whose texts give a bound';
   const logged = { ...metrics.logged, ...loggedTexts(within), ...loggedEnvironments(found.environments) };
   return {
     ...metrics,
     values: { ...values, ...within },
-    absent: boundWithin === undefined ? { ...absent, [WITHIN_TEXT_KEY]: reason } : absent,
+    absent: boundWithin === undefined ? { ...absent, [WITHIN_TEXT_FIGURE.key]: reason } : absent,
     environments: found.environments,
     logged,
   };
@@ -289,7 +246,7 @@ export function textMetricsWithout(
   const { total, lengths, ...figures } = rows;
   const beside = besideTexts(figures, total);
   const absent: Record<string, string> = { ...beside.absent };
-  for (const key of TEXT_KEYS) if (!(key in beside.values)) absent[key] ??= reason;
+  for (const { key } of TEXT_FIGURES) if (!(key in beside.values)) absent[key] ??= reason;
   const values = { ...beside.values };
   const known = Array.from(lengths ?? []).filter((length) => Number.isFinite(length));
   if (known.length > 0) {
@@ -380,40 +337,17 @@ function reported(
   const why = problem === null ? undefined : PROBLEMS[problem];
   const values: Record<string, number> = {};
   const absent: Record<string, string> = {};
-  const put = (key: string, value: number, reason: string): void => {
-    if (why !== undefined || Number.isNaN(value)) absent[key] = why ?? reason;
-    else if (SHARES.has(key)) values[key] = shareWithoutRounding(value);
-    else values[key] = withoutRounding(value);
-  };
-  const never = 'cannot be given';
-  put('rows_used', used, never);
-  put('prompts_used', prompts, never);
-  put('mi_bound', figures.miBound, never);
-  put('mi_bound_standard_error', figures.miBoundError, never);
-  put('mi_bound_low', figures.miBoundLow, never);
-  put('mi_bound_high', figures.miBoundHigh, never);
-  put('mi_bound_p_value', figures.pValue, 'no permutations were asked for');
-  put('mi_bound_saturated', Number(figures.miBoundSaturated), never);
-  put('mi_upper_bound', Math.log(prompts), never);
-  RETRIEVALS.forEach((key, at) => {
-    put(key, figures.retrieval[at] as number, `${2 ** at} of ${prompts} prompts are all of them`);
-  });
-  put('retrieval_chance_level', 1 / prompts, never);
-  put('specificity', figures.specificity, never);
-  put('half_split_statistic', figures.halfSplitStatistic, never);
-  put('template_share', figures.templateShare, never);
-  put('sibling_novelty', figures.siblingNovelty, 'no row of four tokens or more has a sibling');
-  put('repetition', figures.repetition, 'no row has four tokens');
-  put('duplicate_share', figures.duplicateShare, never);
-  put('duplicate_across_share', figures.duplicateAcrossShare, never);
-  const ofRows = (key: string, value: number): void => {
-    if (rows === 0) absent[key] = NO_ROWS;
-    else values[key] = value;
-  };
-  ofRows('empty_share', figures.emptyRows / rows);
-  ofRows('response_length/mean', figures.meanTokens);
-  ofRows('response_length/min', figures.leastTokens);
-  ofRows('response_length/max', figures.mostTokens);
+  for (const entry of TEXT_FIGURES) {
+    if (entry.of === 'log') continue;
+    const { key, of, value, absent: reason = 'cannot be given', isShare } = entry;
+    const found = value(figures);
+    if (of === 'rows') {
+      if (rows === 0) absent[key] = NO_ROWS;
+      else values[key] = found;
+    } else if (why !== undefined || Number.isNaN(found)) {
+      absent[key] = why ?? (typeof reason === 'string' ? reason : reason(figures));
+    } else values[key] = isShare === true ? shareWithoutRounding(found) : withoutRounding(found);
+  }
   Object.assign(values, beside.values);
   Object.assign(absent, beside.absent);
 

@@ -1,4 +1,8 @@
 // Which figures go to a sink unless all are asked for: the few that a page about the run shows.
+import { ROW_FIGURES } from '../metrics/figures/beside-figures.js';
+import type { NamedFigure } from '../metrics/figures/figure.js';
+import { ALL_SCORE_FIGURES, ALL_TEXT_FIGURES } from '../metrics/reporting/explanations.js';
+import { sinkKeys } from '../metrics/reporting/shown-figures.js';
 
 /** Labels of samples, as logged keys begin with them; the one that the judge reads first comes first. */
 export const SAMPLES = {
@@ -9,34 +13,22 @@ export const SAMPLES = {
 } as const;
 export type SampleLabel = keyof typeof SAMPLES;
 
-const OF_SCORES = [
-  ...['mi_seq_estimate', 'mi_seq_estimate_batch_low', 'mi_seq_estimate_batch_high', 'mi_seq_estimate_p_value'],
-  ...['mi_seq_estimate_population_low', 'mi_seq_estimate_population_high', 'mi_upper_bound'],
-  ...['conditional_entropy_est', 'retrieval_accuracy', 'retrieval_accuracy_batch_low', 'retrieval_accuracy_batch_high'],
-  ...['retrieval_accuracy_p_value', 'retrieval_chance_level'],
-  ...['mi_seq_margin', 'mi_seq_margin_batch_low', 'mi_seq_margin_batch_high'],
-];
-
-const OF_TEXTS = [
-  ...['mi_bound', 'mi_bound_low', 'mi_bound_high', 'mi_bound_p_value', 'mi_upper_bound', 'conditional_entropy_est'],
-  ...['retrieval_accuracy', 'retrieval_chance_level', 'sibling_novelty', 'template_share', 'repetition'],
-  ...['response_length/mean'],
-];
-
+/** Of a step as a whole, besides those about its rows. */
 const OF_STEP = [
-  ...[
-    'rollout/in_group_reward_mean',
-    'rollout/in_group_reward_std',
-    'rollout/filter_kept_ratio',
-    'rollout/filter_gate',
-  ],
-  ...['val-env/success', 'collapse/valid_thinking_rate'],
-  ...['collapse/first_turn_num_total', 'collapse/first_turn_num_valid'],
+  'rollout/in_group_reward_mean',
+  'rollout/in_group_reward_std',
+  'rollout/filter_kept_ratio',
+  'rollout/filter_gate',
+  'val-env/success',
 ];
 
-/** 24 of a sample of cross-scores: 16 of its own, 8 of the step. */
+/** Figures of a sample, by its label. */
+export const figuresOf = (label: string): readonly NamedFigure[] =>
+  label === 'text' ? ALL_TEXT_FIGURES : ALL_SCORE_FIGURES;
+
 export const PAGE_KEYS: ReadonlySet<string> = new Set([
-  ...Object.keys(SAMPLES).flatMap((label) => (label === 'text' ? OF_TEXTS : OF_SCORES).map((key) => `${label}/${key}`)),
+  ...Object.keys(SAMPLES).flatMap((label) => sinkKeys(figuresOf(label)).map((key) => `${label}/${key}`)),
+  ...sinkKeys(ROW_FIGURES),
   ...OF_STEP,
 ]);
 

@@ -1,9 +1,8 @@
 // The metrics of steps in, in any order and in any parts; what they sum up to over all of them out: counts, exact sums,
 // extremes and quantiles. Merging is associative and commutative to the bit. What depends on the order of steps (moving
 // averages, regimes, verdicts) has no place here: step/run.ts adds it when the order is known.
-import { ragenAverages } from '../../metrics/figures/ragen.js';
-import { strictAverages } from '../../metrics/figures/strict.js';
-import type { StepMetrics, StepSpread } from '../../metrics/step-metrics.js';
+import { AVERAGED_KEYS } from '../../metrics/figures/step-figures.js';
+import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import type { FilterView } from '../../step/step-measurement.js';
 import { ExactSum } from './aggregate-sum.js';
@@ -31,13 +30,8 @@ export interface MetricSummary {
 
 const QUANTILES = { p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95 } as const;
 
-const ZERO = { std: 0, stdSeq: 0 };
-const NO_SPREAD: StepSpread = { current: ZERO, excess: { token: 0, seq: 0 }, floor: ZERO };
-
 /** Unprefixed keys whose values depend on the steps before. */
-const ORDER_DEPENDENT: ReadonlySet<string> = new Set(
-  [strictAverages, ragenAverages].flatMap((averages) => Object.keys(averages(NO_SPREAD, ZERO))),
-);
+const ORDER_DEPENDENT: ReadonlySet<string> = new Set(AVERAGED_KEYS);
 
 /** Keys that are remembered: there are more only where labels are made of steps' numbers. */
 const MOST_KEYS = 4096;

@@ -2,8 +2,15 @@
 
 import { printable } from '../../checks/words.js';
 import { FILTER_EXPLANATIONS } from '../../filter/explanations.js';
-import { METRIC_EXPLANATIONS, type MetricExplanation } from '../../metrics/reporting/explanations.js';
-import { TEXT_EXPLANATIONS } from '../../metrics/reporting/text-explanations.js';
+import { FIGURE_FORMS, ROW_FIGURES } from '../../metrics/figures/beside-figures.js';
+import type { NamedFigure } from '../../metrics/figures/figure.js';
+import { SCORE_FIGURES } from '../../metrics/figures/score-figures.js';
+import { TEXT_FIGURES } from '../../metrics/figures/text-entries.js';
+import {
+  METRIC_EXPLANATIONS,
+  type MetricExplanation,
+  TEXT_EXPLANATIONS,
+} from '../../metrics/reporting/explanations.js';
 import { REGIME_EXPLANATIONS, VERDICT_EXPLANATIONS } from '../../verdicts/explanations.js';
 import type { Regime, VerdictKind } from '../../verdicts/index.js';
 import { nearest } from '../options/nearest.js';
@@ -20,32 +27,22 @@ const REGIMES = Object.keys(REGIME_EXPLANATIONS) as Regime[];
 
 /** Words of the tables, and the names that they are short for. */
 const SHORT: Readonly<Record<string, string>> = {
-  mi: 'mi_seq_estimate',
-  'i(x;z)': 'mi_seq_estimate',
-  'mi/token': 'mi_estimate',
-  'h(z|x)': 'conditional_entropy_est',
-  entropy: 'conditional_entropy_est',
-  'h(z)': 'reasoning_entropy_est',
-  retrieval: 'retrieval_accuracy',
-  chance: 'retrieval_chance_level',
-  'mi bound': 'mi_bound',
-  novelty: 'sibling_novelty',
-  template: 'template_share',
-  z: 'mi_zscore_floored',
-  p: '<key>_p_value',
-  'p(mi)': '<key>_p_value',
-  p_value: '<key>_p_value',
-  '?': '<key>_p_value',
-  '95%_batch': '<key>_batch_low',
-  batch: '<key>_batch_low',
-  population: '<key>_population_low',
-  rows: 'collapse/first_turn_num_total',
-  environment: 'environment/<name>/<key>',
-  environments: 'environment/<name>/<key>',
+  ...calledOf([...SCORE_FIGURES, ...TEXT_FIGURES, ...ROW_FIGURES, ...FIGURE_FORMS]),
   filter: 'rollout/filter_kept_count',
   regime: 'state',
   ...Object.fromEntries(REGIMES.map((name) => [stateMark(name).letter?.toLowerCase() ?? name, name])),
 };
+
+/** What figures are called in tables -> their keys; of two with one name the first. */
+function calledOf(figures: readonly NamedFigure[]): Record<string, string> {
+  return Object.fromEntries(
+    figures
+      .toReversed()
+      .flatMap(({ key, shown: { column, called = [] } = {} }) =>
+        [...called, ...(column === undefined ? [] : [column.title])].map((name) => [normal(name), key]),
+      ),
+  );
+}
 
 const COMPANION = /^(.+)_((?:batch|population)_(?:low|high)|p_value)$/;
 
@@ -76,13 +73,14 @@ export async function explainCommand(name: string, streams: Streams): Promise<nu
   return EXIT.usage;
 }
 
-const normal = (name: string): string =>
-  name
+function normal(name: string): string {
+  return name
     .trim()
     .toLowerCase()
     .replace(/^environment\/[^/]*\/(?!<key>)/, '')
     .replace(/^(collapse_(first_turn|trajectory|turn)_sample|text)\//, '')
     .replaceAll(/[\s-]+/g, '_');
+}
 
 /** Every name that can be explained, for suggestions. */
 function names(): string[] {

@@ -10,16 +10,18 @@ import type { RowLabels, RowStats } from './row-stats.js';
 import { statsArguments, sumsExtents } from './row-stats-arguments.js';
 import { labelArguments } from './score-options.js';
 
-/** The figures of one step that get an interval and a p-value. */
-export type Figure =
-  | 'miSeq'
-  | 'miSeqLoo'
-  | 'miPerToken'
-  | 'miToken'
-  | 'retrieval1'
-  | 'retrieval2'
-  | 'retrieval4'
-  | 'retrieval8';
+/** The figures of one step that get an interval and a p-value, in the order of native/node/jobs/infer_step.cpp. */
+export const ENGINE_FIGURES = [
+  'miSeq',
+  'miSeqLoo',
+  'miPerToken',
+  'miToken',
+  'retrieval1',
+  'retrieval2',
+  'retrieval4',
+  'retrieval8',
+] as const;
+export type Figure = (typeof ENGINE_FIGURES)[number];
 
 /** 95%; a bound that cannot be given is NaN. */
 export interface FigureInference {
@@ -113,16 +115,7 @@ export function inferenceFrom(numbers: Float64Array): StepInference {
     populationError: next(),
     pValue: next(),
   });
-  const figures: Record<Figure, FigureInference> = {
-    miSeq: figure(),
-    miSeqLoo: figure(),
-    miPerToken: figure(),
-    miToken: figure(),
-    retrieval1: figure(),
-    retrieval2: figure(),
-    retrieval4: figure(),
-    retrieval8: figure(),
-  };
+  const figures = Object.fromEntries(ENGINE_FIGURES.map((name) => [name, figure()])) as Record<Figure, FigureInference>;
   const withinVariance = next() === 1;
   const calibrated = next() === 1;
   const subset = (): SubsetInference => ({

@@ -14,10 +14,6 @@ export interface EnvironmentFigures<Figures> {
 /** So many environments of a step have figures under their names: the largest by rows. */
 export const MOST_NAMED = 64;
 
-/** How MI divides, where a step has several environments; and what texts bound of the first. */
-export const WITHIN_KEYS = ['mi_within', 'mi_between'] as const;
-export const WITHIN_TEXT_KEY = 'mi_bound_within';
-
 /** Before the keys of an environment: in its name, what parts keys is escaped. */
 export function environmentPrefix(name: string): string {
   return `environment/${name.replaceAll('%', '%25').replaceAll('/', '%2F')}/`;

@@ -6,16 +6,12 @@ import type { Engine } from '../../engine/engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';
 import { type Columns, renumber } from '../columns.js';
 import type { MetricOptions } from '../cross-scores.js';
+import type { WITHIN_FIGURES } from '../figures/beside-figures.js';
 import type { CheckedScores } from '../metric-arguments.js';
 import type { RowSelection } from '../sampling/row-selection.js';
 import { lengthsOf, measure, type ScoredStep } from '../scored-step.js';
 import type { StepMetrics } from '../step-metrics.js';
-import {
-  type EnvironmentFigures,
-  namedEnvironments,
-  sharedPermutations,
-  type WITHIN_KEYS,
-} from './environment-figures.js';
+import { type EnvironmentFigures, namedEnvironments, sharedPermutations } from './environment-figures.js';
 
 /** Environment of each canonical column; −1 for a prompt without rows, which nothing names one of. */
 export function environmentOfColumns({ own, order }: Columns, { ofRow }: RowEnvironments): Int32Array {
@@ -25,7 +21,7 @@ export function environmentOfColumns({ own, order }: Columns, { ofRow }: RowEnvi
 }
 
 /** Nats. `mi_within` + `mi_between` is `mi_seq_estimate`. */
-export type ChainRule = Readonly<Record<(typeof WITHIN_KEYS)[number], number>>;
+export type ChainRule = Readonly<Record<(typeof WITHIN_FIGURES)[number]['key'], number>>;
 
 /**
  * The chain rule I(X;Z) = I(E;Z) + I(X;Z|E), both parts computed: means over rows of S_own − logsumexp over the columns of

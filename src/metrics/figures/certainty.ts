@@ -1,23 +1,9 @@
 // How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys
 // (docs/reference/intervals.md).
-import type { Figure, FigureInference, StepInference } from '../../engine/operations/infer-step.js';
+import { ENGINE_FIGURES, type FigureInference, type StepInference } from '../../engine/operations/infer-step.js';
 import type { Certainty, Interval } from '../step-metrics.js';
-
-/** Which figure stands behind each key, and which key holds the constant that is subtracted from it. */
-const FIGURE_OF: Readonly<Record<string, { figure: Figure; minus?: string }>> = {
-  mi_seq_estimate: { figure: 'miSeq' },
-  mi_seq_loo_estimate: { figure: 'miSeqLoo' },
-  mi_per_token: { figure: 'miPerToken' },
-  mi_estimate: { figure: 'miToken' },
-  retrieval_accuracy: { figure: 'retrieval1' },
-  'retrieval_accuracy@2': { figure: 'retrieval2' },
-  'retrieval_accuracy@4': { figure: 'retrieval4' },
-  'retrieval_accuracy@8': { figure: 'retrieval8' },
-  retrieval_above_chance: { figure: 'retrieval1', minus: 'retrieval_chance_level' },
-  'retrieval_above_chance_exact@2': { figure: 'retrieval2', minus: 'retrieval_chance_exact@2' },
-  'retrieval_above_chance_exact@4': { figure: 'retrieval4', minus: 'retrieval_chance_exact@4' },
-  'retrieval_above_chance_exact@8': { figure: 'retrieval8', minus: 'retrieval_chance_exact@8' },
-};
+import { addDerivedCertainty, engineCertainty, isDerived } from './derived.js';
+import { SCORE_FIGURES } from './score-figures.js';
 
 /**
  * Where the engine's interval lies for the figure: moved from one value to another, widened about it, and cut. It holds
@@ -58,8 +44,16 @@ function certaintyOf(found: FigureInference, place: Place, permutations: number)
   };
 }
 
-/** No row's value of these exceeds ln P. */
-const BOUNDED: ReadonlySet<string> = new Set(['mi_seq_estimate', 'mi_estimate']);
+/** What the engine gives an interval of, in its order: figures, then those less a constant. */
+const WITH_ENGINE = [false, true].flatMap((isDifference) =>
+  ENGINE_FIGURES.flatMap((name) =>
+    SCORE_FIGURES.flatMap((entry) => {
+      const certainty = engineCertainty(entry);
+      const isWanted = certainty?.figure === name && isDerived(entry) === isDifference;
+      return isWanted ? [{ key: entry.key, ...certainty }] : [];
+    }),
+  ),
+);
 
 /** How a sample with replacement differs from its rows and prompts once each, which `inference` is of. */
 interface Repeats {
@@ -82,13 +76,15 @@ export function certaintyByKey(
   { promptsRepeat, rowsRepeat, widening }: Repeats,
 ): Record<string, Certainty> {
   const result: Record<string, Certainty> = {};
-  for (const [key, { figure, minus }] of Object.entries(FIGURE_OF)) {
+  for (const { key, figure, within, minus } of WITH_ENGINE) {
     const value = values[key];
     if (value === undefined) continue;
     const found = inference.figures[figure];
     const subtracted = minus === undefined ? 0 : (values[minus] as number);
-    const isMI = key.startsWith('mi_');
-    const isMoved = rowsRepeat || (promptsRepeat && isMI);
+    const isShare = within === 'share';
+    const isMoved = rowsRepeat || (promptsRepeat && !isShare);
+    const bound = within === 'bounded information' ? (values.mi_upper_bound as number) : Number.POSITIVE_INFINITY;
+    const most = isShare ? 1 - subtracted : Math.max(value, bound);
     result[key] = certaintyOf(
       found,
       {
@@ -96,19 +92,14 @@ export function certaintyByKey(
         from: isMoved ? found.estimate : subtracted,
         to: isMoved ? value : 0,
         widening: rowsRepeat ? widening : 1,
-        least: isMoved && !isMI ? -subtracted : Number.NEGATIVE_INFINITY,
-        most: isMoved ? highest(key, value, values, subtracted) : Number.POSITIVE_INFINITY,
+        least: isMoved && isShare ? -subtracted : Number.NEGATIVE_INFINITY,
+        most: isMoved ? most : Number.POSITIVE_INFINITY,
       },
       permutations,
     );
   }
+  addDerivedCertainty(result, values);
   return result;
-}
-
-/** What no value of a figure exceeds. */
-function highest(key: string, value: number, values: Readonly<Record<string, number>>, subtracted: number): number {
-  if (BOUNDED.has(key)) return Math.max(value, values.mi_upper_bound as number);
-  return key.startsWith('mi_') ? Number.POSITIVE_INFINITY : 1 - subtracted;
 }
 
 interface FlatKeys {
@@ -137,15 +128,10 @@ function flatKeysOf(key: string): FlatKeys {
   return keys;
 }
 
-/** Every key that `flattenCertainty` can give of `certaintyByKey`. */
-export const CERTAINTY_KEYS: readonly string[] = Object.keys(FIGURE_OF).flatMap((key) =>
-  Object.values(flatKeysOf(key)),
-);
-
-/** Keys of the interval of a figure that has one for these very prompts alone. */
-export function batchKeys(key: string): string[] {
-  const { batchLow, batchHigh } = flatKeysOf(key);
-  return [batchLow, batchHigh];
+/** Every key that `flattenCertainty` can give of a figure; where it has the batch interval alone, of that. */
+export function certaintyKeys(key: string, batchOnly = false): string[] {
+  const keys = flatKeysOf(key);
+  return batchOnly ? [keys.batchLow, keys.batchHigh] : Object.values(keys);
 }
 
 /** The same as flat numbers: `<key>_batch_low`, `_batch_high`, `_population_low`, `_population_high`, `_p_value`. */

@@ -8,35 +8,7 @@ import type {
 } from '../../engine/operations/infer-step.js';
 import type { Certainty } from '../step-metrics.js';
 import { interval } from './certainty.js';
-
-export const MARGIN_KEYS: readonly string[] = ['mi_seq_margin', 'mi_seq_margin_rows_left_out'];
-
-function amongKey(prompts: number): string {
-  return `mi_seq_at_${prompts}`;
-}
-
-/** Standard error over prompts of I(X;Z); those of the figures among fewer prompts end alike. */
-export const PROMPT_ERROR_KEY = 'mi_seq_standard_error';
-
-function amongErrorKey(prompts: number): string {
-  return `${amongKey(prompts)}_standard_error`;
-}
-
-/** Keys of a step with that number of distinct prompts. */
-export function amongKeys(distinct: number): string[] {
-  return sizes(distinct).flatMap((prompts) => [amongKey(prompts), amongErrorKey(prompts)]);
-}
-
-function sizes(distinct: number): number[] {
-  const found: number[] = [];
-  for (let prompts = 2; prompts <= distinct; prompts *= 2) found.push(prompts);
-  return found;
-}
-
-/** For as many columns as a tensor can have: figures, which have intervals, and their standard errors. */
-const MOST_PROMPTS = 2 ** 30;
-export const ALL_AMONG_KEYS: readonly string[] = sizes(MOST_PROMPTS).map(amongKey);
-export const ALL_AMONG_ERROR_KEYS: readonly string[] = sizes(MOST_PROMPTS).map(amongErrorKey);
+import { amongErrorKey, amongKey, PROMPT_ERROR_KEY } from './score-figures.js';
 
 const POPULATION = 'is given for these very prompts: how it would vary with other prompts is not estimated';
 const TOO_FEW_PROMPTS = 'too few different prompts with rows: at least three are needed';
@@ -94,7 +66,8 @@ function addMargin(
   add: (key: string, asDrawn: SubsetInference, once: SubsetInference, most: number) => void,
 ): void {
   if (among.length === 0) {
-    for (const key of MARGIN_KEYS) absent[key] = 'all columns have the same prompt: there is no other';
+    for (const key of ['mi_seq_margin', 'mi_seq_margin_rows_left_out'])
+      absent[key] = 'all columns have the same prompt: there is no other';
     return;
   }
   values.mi_seq_margin_rows_left_out = rowsOnce.rows - rowsOnce.margin.rows;

@@ -3,9 +3,8 @@ import type { Engine } from '../../engine/engine.js';
 import type { StepInference } from '../../engine/operations/infer-step.js';
 import type { MetricOptions } from '../cross-scores.js';
 import { certaintyByKey, flattenCertainty } from '../figures/certainty.js';
-import { ragenValues } from '../figures/ragen.js';
-import { STRICT_KEYS, strictValues } from '../figures/strict.js';
-import { amongKeys, subsetFigures } from '../figures/subset-figures.js';
+import { stepFigures, strictKeys } from '../figures/step-figures.js';
+import { subsetFigures } from '../figures/subset-figures.js';
 import type { MeasuredStep } from '../measured-step.js';
 import type { Lengths, ScoresShape } from '../metric-arguments.js';
 import type { RowSelection } from '../sampling/row-selection.js';
@@ -112,7 +111,7 @@ export function metricsReporter(
   return {
     nothing(selection: RowSelection, reason: string, leftOut = NONE_LEFT_OUT): StepMetrics {
       const distinct = new Set(selection.signatures).size;
-      const keys = profile === 'strict' ? [...STRICT_KEYS, ...amongKeys(distinct)] : [];
+      const keys = profile === 'strict' ? strictKeys(distinct) : [];
       return build(selection, leftOut, {}, Object.fromEntries(keys.map((key) => [key, reason])), {}, [reason]);
     },
 
@@ -126,7 +125,7 @@ export function metricsReporter(
     ): Promise<StepMetrics> {
       if (profile === 'ragen') {
         const measured = await withMoments(engine, scored.measured);
-        const { values, spread } = ragenValues(measured);
+        const { values, spread } = stepFigures(profile, measured, measured);
         return build(selection, leftOut, values, {}, {}, [], { step: measured, spread });
       }
       const infer = ({ sums, stats, own, lengths, signatures }: ScoredStep, permutations: number) =>
@@ -139,8 +138,7 @@ export function metricsReporter(
         scored.drawn === scored.retrieval ? undefined : infer(scored.retrieval, 0),
         options.perPrompt === true ? perPromptOf(engine, scored, signal) : undefined,
       ]);
-      const retrieval = apart ?? measured;
-      const { values, absent, notes, spread } = strictValues(measured, retrieval);
+      const { values, absent, notes, spread } = stepFigures(profile, measured, apart ?? measured);
       notes.push(...aboutColumns, ...caveats(inference, leftOut));
       const widening = Math.sqrt(scored.drawn.own.length / selection.effectiveRows);
       const certainty = certaintyByKey(inference, values, permutations, {

@@ -1,7 +1,6 @@
 // A step's metrics and its run's state in, the metrics with the run's moving averages out: the one part that depends on
 // the steps before, and so is added when they are known.
-import { ragenAverages } from '../figures/ragen.js';
-import { strictAverages } from '../figures/strict.js';
+import { averagedFigures } from '../figures/step-figures.js';
 import type { StepMetrics } from '../step-metrics.js';
 import type { RunningState } from './running-state.js';
 
@@ -13,7 +12,7 @@ export function withAverages(metrics: StepMetrics, state: RunningState, step: nu
   const { profile, label, spread } = metrics;
   if (spread === undefined) return metrics;
   const average = state.update(profile, label, spread.current, profile === 'strict' ? step : undefined);
-  const averages = profile === 'strict' ? strictAverages(spread, average) : ragenAverages(spread, average);
+  const averages = averagedFigures(profile, spread, average);
   const values = { ...metrics.values };
   const logged = { ...metrics.logged };
   for (const [key, value] of Object.entries(averages)) {

@@ -5,23 +5,19 @@ import { checkEngine, checkObject } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
 import { checkOptions, OPERATION, type OptionTable } from '../../checks/options.js';
 import type { Engine } from '../../engine/engine.js';
-import type {
-  NumericInterval,
-  PairInference,
-  SampledFigure,
-  SampledFigureName,
-} from '../../engine/operations/infer-pairs.js';
+import type { PairInference, SampledFigure, SampledFigureName } from '../../engine/operations/infer-pairs.js';
 import { CONFIDENCE } from '../../engine/operations/infer-pairs.js';
 import { rowsByEquivalents } from '../figures/chance.js';
-import { isSaturated, mostInformation } from '../figures/saturation.js';
-import { STRICT_KEYS } from '../figures/strict.js';
-import { amongKeys } from '../figures/subset-figures.js';
+import { addDerivedCertainty, isDerived, isOfProfile, valuesOf } from '../figures/derived.js';
+import { type DerivedFigure, NO_MARGINAL, type PairsFound } from '../figures/figure.js';
+import { SCORE_FIGURES } from '../figures/score-figures.js';
+import { strictKeys } from '../figures/step-figures.js';
 import { noRowLeft } from '../sampling/rows-left-out.js';
-import type { Certainty, Interval } from '../step-metrics.js';
+import type { Certainty } from '../step-metrics.js';
 import { aboveZeroError, isAboveZero } from '../sums-above-zero.js';
 import { alignScores, checkPlan, type PairScores } from './pair-scores.js';
 import type { PlanCost, ScorePlan } from './plan.js';
-import { addRetrieval, type Figures, intervalOf, NO_PERMUTATIONS } from './retrieval-figures.js';
+import { accuracyAmongBest, addAccuraciesOfCandidates, intervalOf, NO_PERMUTATIONS } from './retrieval-figures.js';
 
 /** Options of `estimateFromPairs`. */
 export interface EstimateOptions extends OperationOptions {
@@ -69,15 +65,6 @@ export interface PairEstimates {
   readonly confidence: number;
 }
 
-const FIGURE_OF: Readonly<Record<string, SampledFigureName>> = {
-  mi_seq_estimate: 'miSeq',
-  mi_seq_loo_estimate: 'miSeqLoo',
-  mi_per_token: 'miPerToken',
-  mi_estimate: 'miToken',
-  reasoning_entropy_seq_est: 'entropySeq',
-  reasoning_entropy_est: 'entropyToken',
-};
-
 const NO_ROWS = 'too few rows: at least two are needed';
 const NO_PROMPTS = 'too few prompts with rows: at least three are needed';
 
@@ -110,7 +97,7 @@ export async function estimateFromPairs(
   const { layout, cost } = plan;
   const [total, scored, prompts] = [layout.totalRows, layout.rows.length, layout.signatures.length];
   const rows = { total, used: scored, zeroLength: total - scored, nonFinite: [] };
-  const keys = [...STRICT_KEYS, ...amongKeys(layout.distinct)];
+  const keys = strictKeys(layout.distinct);
   const nothing = (reason: string, left: PairEstimates['rows'] = rows): PairEstimates => ({
     rows: left,
     cost,
@@ -163,6 +150,8 @@ function inferPlan(
   return engine.inferPairs(pairs, { ...options, own, lengths, signatures, turns });
 }
 
+const ENTRIES = SCORE_FIGURES.filter((entry) => isOfProfile(entry, 'strict'));
+
 function everything(
   plan: ScorePlan,
   inference: PairInference,
@@ -170,40 +159,49 @@ function everything(
 ): Pick<PairEstimates, 'values' | 'absent' | 'certainty' | 'error' | 'bounds' | 'notes'> {
   const { layout, complete } = plan;
   const { nonFinite, placeholders } = inference;
-  const figures: Figures = { values: {}, absent: {}, certainty: {} };
-  const { values, absent, certainty } = figures;
-  const error: Record<string, ErrorParts> = {};
+  const left = new Set([...nonFinite, ...placeholders]);
+  const own = Int32Array.from(
+    layout.rows.filter(({ row }) => !left.has(row)),
+    ({ ownColumn }) => ownColumn,
+  );
+  const found: PairsFound = { layout, inference, alike: rowsByEquivalents(own, layout.signatures, layout.counts) };
+  const [certainty, error]: [Record<string, Certainty>, Record<string, ErrorParts>] = [{}, {}];
+  const bounds: Record<string, { readonly low: number; readonly high: number }> = {};
   const notes: string[] = [];
-  for (const [key, name] of Object.entries(FIGURE_OF)) {
-    const figure = inference.figures[name];
-    if (!Number.isFinite(figure.estimate)) {
-      absent[key] = whyNot(name, plan);
-      continue;
+  const figures = valuesOf(ENTRIES, ({ key, ofPairs }) => {
+    if (ofPairs === 'every pair') return undefined;
+    if ('best' in ofPairs) {
+      const accuracy = accuracyAmongBest(ofPairs.best, plan, inference);
+      if (accuracy.bounds !== undefined) bounds[key] = accuracy.bounds;
+      return accuracy.value;
     }
-    values[key] = figure.estimate;
+    if ('value' in ofPairs) {
+      const value = ofPairs.value(found);
+      const note = typeof value === 'number' ? ofPairs.note?.(value) : undefined;
+      if (note !== undefined) notes.push(note);
+      return value;
+    }
+    const figure = inference.figures[ofPairs.estimate];
+    if (!Number.isFinite(figure.estimate)) return whyNot(ofPairs.estimate, plan);
     certainty[key] = {
       batch: intervalOf(figure.batch, NO_ROWS),
       population: intervalOf(figure.population, NO_PROMPTS),
       pValue: { absent: NO_PERMUTATIONS },
     };
     error[key] = partsOf(figure);
+    return figure.estimate;
+  });
+  const { values, absent } = figures;
+  addDerivedCertainty(certainty, values);
+  for (const entry of ENTRIES) {
+    if (!isDerived(entry)) continue;
+    const { key, of, by } = entry;
+    if (of in bounds) absent[key] = `${of} cannot be given: see there`;
+    const [parts, value] = [error[of], values[key]];
+    if (parts !== undefined && value !== undefined) error[key] = derivedParts(parts, by, value);
   }
-  values.mi_upper_bound = Math.log(layout.signatures.length);
-  values.mi_attainable_bound = Math.log(layout.distinct);
-  values.matched_log_prob_mean = inference.matchedToken;
-  values.conditional_entropy_est = -inference.matchedToken;
-  values.conditional_entropy_seq_est = -inference.matchedSeq;
-  negate(inference.figures.entropyToken, 'reasoning_entropy_est', 'marginal_log_prob_mean', figures, error);
+  addAccuraciesOfCandidates(plan, inference, { values, absent, certainty });
 
-  const left = new Set([...nonFinite, ...placeholders]);
-  const own = Int32Array.from(
-    layout.rows.filter(({ row }) => !left.has(row)),
-    ({ ownColumn }) => ownColumn,
-  );
-  const alike = rowsByEquivalents(own, layout.signatures, layout.counts);
-  const saturated = isSaturated(values.mi_seq_estimate ?? 0, mostInformation(alike));
-  if (values.mi_seq_estimate !== undefined) values.mi_saturated = saturated ? 1 : 0;
-  if (saturated) notes.push('MI is saturated: the true value may be larger than this many prompts can show');
   const rowsOf = new Int32Array(layout.signatures.length);
   for (const column of own) rowsOf[column] = (rowsOf[column] as number) + 1;
   // As crossScoreMetrics says of its intervals: a prompt's only row shows no spread of its own.
@@ -224,7 +222,6 @@ function everything(
   if (placeholders.length > 0) {
     notes.push(`rows left out for a score of 0 under every prompt (placeholders?): ${placeholders.length}`);
   }
-  const bounds = addRetrieval(plan, inference, alike, figures);
   for (const key of keys) {
     if (key in values || key in absent) continue;
     absent[key] = complete
@@ -235,7 +232,7 @@ function everything(
 }
 
 function whyNot(figure: SampledFigureName, { layout, complete }: ScorePlan): string {
-  if (figure !== 'miSeqLoo') return 'some row has a marginal that is not finite';
+  if (figure !== 'miSeqLoo') return NO_MARGINAL;
   if (layout.distinct < 2)
     return 'all columns have the same prompt, so that none is left when the own prompt is left out';
   const others = complete ? 'every other prompt' : 'every other prompt scored';
@@ -251,23 +248,15 @@ function partsOf({ batch, drawVariance, biasBelow, biasAbove }: SampledFigure): 
   };
 }
 
-/** Under `key` the figure as −`of`, with its intervals turned round. */
-function negate(
-  figure: SampledFigure,
-  of: string,
-  key: string,
-  { values, certainty }: Figures,
-  error: Record<string, ErrorParts>,
-): void {
-  const known = certainty[of];
-  if (known === undefined) return;
-  const turned = ({ low, high, error }: NumericInterval) => ({ low: -high, high: -low, error });
-  const interval = (of: NumericInterval, given: Interval): Interval => ('low' in given ? turned(of) : given);
-  values[key] = -figure.estimate;
-  certainty[key] = {
-    ...known,
-    batch: interval(figure.batch, known.batch),
-    population: interval(figure.population, known.population),
+/** The parts of a figure that follows from another one of these. @param value of the figure that follows */
+function derivedParts(parts: ErrorParts, by: DerivedFigure['by'], value: number): ErrorParts {
+  const { responses, negatives, biasBelow, biasAbove } = parts;
+  if (by === 'negative') return { responses, negatives, biasBelow: biasAbove, biasAbove: biasBelow };
+  if (by !== 'exp') return parts;
+  return {
+    responses: value * responses,
+    negatives: value * negatives,
+    biasBelow: value * -Math.expm1(-biasBelow),
+    biasAbove: value * Math.expm1(biasAbove),
   };
-  error[key] = partsOf({ ...figure, biasBelow: figure.biasAbove, biasAbove: figure.biasBelow });
 }

@@ -1,4 +1,7 @@
 // The record of a step -> the figures that the page shows, whichever instrument measured them.
+import { ROW_FIGURES } from '../../metrics/figures/beside-figures.js';
+import { ALL_SCORE_FIGURES, ALL_TEXT_FIGURES } from '../../metrics/reporting/explanations.js';
+import { reportKeys } from '../../metrics/reporting/shown-figures.js';
 import type { StepRecord } from '../../step/step-record.js';
 import type { FigureName } from '../report.js';
 
@@ -21,61 +24,26 @@ export function instrumentOf(record: StepRecord): InstrumentOfRun | undefined {
   return { instrument: 'texts', hasEntropy: `${TEXT}/conditional_entropy_est` in record, label: TEXT };
 }
 
-/** Named as logged, without the label. */
-const OF_SCORES: Partial<Record<FigureName, string>> = {
-  mi: 'mi_seq_estimate',
-  mi_low: 'mi_seq_estimate_batch_low',
-  mi_high: 'mi_seq_estimate_batch_high',
-  mi_p: 'mi_seq_estimate_p_value',
-  mi_population_low: 'mi_seq_estimate_population_low',
-  mi_population_high: 'mi_seq_estimate_population_high',
-  mi_within: 'mi_within',
-  bound: 'mi_upper_bound',
-  entropy: 'conditional_entropy_est',
-  retrieval: 'retrieval_accuracy',
-  retrieval_low: 'retrieval_accuracy_batch_low',
-  retrieval_high: 'retrieval_accuracy_batch_high',
-  retrieval_p: 'retrieval_accuracy_p_value',
-  chance: 'retrieval_chance_level',
-  margin: 'mi_seq_margin',
-  margin_low: 'mi_seq_margin_batch_low',
-  margin_high: 'mi_seq_margin_batch_high',
-  pairs: 'scored_pairs',
-  pairs_saved: 'scored_pairs_saved',
-};
-
-const OF_TEXTS: Partial<Record<FigureName, string>> = {
-  mi: 'mi_bound',
-  mi_low: 'mi_bound_low',
-  mi_high: 'mi_bound_high',
-  mi_p: 'mi_bound_p_value',
-  mi_within: 'mi_bound_within',
-  bound: 'mi_upper_bound',
-  retrieval: 'retrieval_accuracy',
-  chance: 'retrieval_chance_level',
-};
+/** Figure -> key as logged, without the label. */
+const OF_SCORES = new Map(reportKeys(ALL_SCORE_FIGURES));
+const OF_TEXTS = new Map(reportKeys(ALL_TEXT_FIGURES));
 
 /** Whole keys: they are the same for all instruments. */
-const OF_STEP: Partial<Record<FigureName, string>> = {
-  reward: 'rollout/in_group_reward_mean',
-  reward_std: 'rollout/in_group_reward_std',
-  kept: 'rollout/filter_kept_ratio',
-  gate: 'rollout/filter_gate',
-  valid: 'collapse/valid_thinking_rate',
-  rows: 'collapse/first_turn_num_total',
-  rows_used: 'collapse/first_turn_num_valid',
-  length: `${TEXT}/response_length/mean`,
-  template: `${TEXT}/template_share`,
-  repetition: `${TEXT}/repetition`,
-};
+const OF_STEP: readonly (readonly [string, string])[] = [
+  ['reward', 'rollout/in_group_reward_mean'],
+  ['reward_std', 'rollout/in_group_reward_std'],
+  ['kept', 'rollout/filter_kept_ratio'],
+  ['gate', 'rollout/filter_gate'],
+  ...reportKeys(ROW_FIGURES),
+  ...[...OF_TEXTS].filter(([name]) => !OF_SCORES.has(name)).map(([name, key]) => [name, `${TEXT}/${key}`] as const),
+];
 
 /** Figure -> logged key. */
 export function keysOf({ instrument, hasEntropy, label }: InstrumentOfRun): [FigureName, string][] {
-  const ofLabel = instrument === 'scores' ? OF_SCORES : OF_TEXTS;
-  const entropy = hasEntropy ? 'conditional_entropy_est' : 'sibling_novelty';
-  const keys = { ...ofLabel, ...(instrument === 'texts' ? { entropy } : {}) };
-  const logged = Object.entries(keys).map(([name, key]) => [name, `${label}/${key}`]);
-  return [...logged, ...Object.entries(OF_STEP)] as [FigureName, string][];
+  const keys = new Map(instrument === 'scores' ? OF_SCORES : OF_TEXTS);
+  if (!hasEntropy) keys.set('entropy', 'sibling_novelty');
+  const logged = new Map([...keys].map(([name, key]) => [name, `${label}/${key}`]));
+  return [...new Map([...logged, ...OF_STEP])] as [FigureName, string][];
 }
 
 /** Of an environment of a mixed batch: its dependence, and the most that there could be, ln of its prompts. */
@@ -86,7 +54,7 @@ export function environmentFigures(record: StepRecord, of: InstrumentOfRun): [st
   const logged = of.instrument === 'scores' ? OF_SCORES : OF_TEXTS;
   return Object.entries(record).flatMap(([key, value]) => {
     const [, place, rest] = /^(environment\/[^/]+)\/(.*)$/.exec(key) ?? [];
-    const figure = OF_ENVIRONMENT.find((name) => rest === `${of.label}/${logged[name]}`);
+    const figure = OF_ENVIRONMENT.find((name) => rest === `${of.label}/${logged.get(name)}`);
     return figure === undefined || typeof value !== 'number' ? [] : [[`${place}/${figure}`, value] as [string, number]];
   });
 }

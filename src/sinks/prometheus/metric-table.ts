@@ -1,4 +1,6 @@
 // Every metric that goes to Prometheus, once: what /metrics writes, and what the dashboard and the alerts are made of.
+import { ALL_SCORE_FIGURES, ALL_TEXT_FIGURES } from '../../metrics/reporting/explanations.js';
+import { gaugesOf } from '../../metrics/reporting/shown-figures.js';
 import { SAMPLES } from '../page-keys.js';
 
 export type MetricType = 'gauge' | 'counter';
@@ -16,42 +18,23 @@ export interface FigureRow extends MetricRow {
   readonly texts?: string;
 }
 
-const figure = (name: string, help: string, scores?: string, texts?: string): FigureRow => ({
-  name: `collapsar_${name}`,
-  type: 'gauge',
-  help,
-  labels: ['run', 'sample'],
-  ...(scores !== undefined && { scores }),
-  ...(texts !== undefined && { texts }),
-});
-
 /** Labelled by run and sample (first_turn, trajectory, turn; text: what texts alone say). */
-export const FIGURES = [
-  figure('mi_nats', 'I(X;Z) of the step, nats a response; of texts a lower bound.', 'mi_seq_estimate', 'mi_bound'),
-  figure('mi_low_nats', 'Lower end of its 95% interval for this batch.', 'mi_seq_estimate_batch_low', 'mi_bound_low'),
-  figure('mi_high_nats', 'Upper end of it.', 'mi_seq_estimate_batch_high', 'mi_bound_high'),
-  figure(
-    'mi_p_value',
-    'Permutation p-value against reasoning that ignores its prompt.',
-    'mi_seq_estimate_p_value',
-    'mi_bound_p_value',
-  ),
-  figure('entropy_nats_per_token', 'H(Z|X), nats a token.', 'conditional_entropy_est', 'conditional_entropy_est'),
-  figure(
-    'retrieval_ratio',
-    'Share of responses whose own prompt fits best.',
-    'retrieval_accuracy',
-    'retrieval_accuracy',
-  ),
-  figure(
-    'retrieval_chance_ratio',
-    'What chance alone would retrieve.',
-    'retrieval_chance_level',
-    'retrieval_chance_level',
-  ),
-  figure('template_ratio', 'Share of the texts that phrases of most prompts take up.', undefined, 'template_share'),
-  figure('sibling_novelty_ratio', 'Share of a text that its siblings do not have.', undefined, 'sibling_novelty'),
-] as const;
+export const FIGURES: readonly FigureRow[] = figureRows();
+
+/** A gauge is one row, whether scores or texts have it, or both. */
+function figureRows(): FigureRow[] {
+  const rows = new Map<string, FigureRow>();
+  for (const [source, figures] of [
+    ['scores', ALL_SCORE_FIGURES],
+    ['texts', ALL_TEXT_FIGURES],
+  ] as const) {
+    for (const [key, { name, help = '' }] of gaugesOf(figures)) {
+      const known = rows.get(name) ?? { name: `collapsar_${name}`, type: 'gauge', help, labels: ['run', 'sample'] };
+      rows.set(name, { ...known, [source]: key });
+    }
+  }
+  return [...rows.values()];
+}
 
 /** A figure of the step as a whole. */
 export interface StepRow extends MetricRow {
@@ -106,7 +89,7 @@ interface Place {
 /** Logged key -> where its value goes. */
 export const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ...Object.entries(SAMPLES).flatMap(([label, sample]) =>
-    (FIGURES as readonly FigureRow[]).flatMap((row): [string, Place][] => {
+    FIGURES.flatMap((row): [string, Place][] => {
       const key = label === 'text' ? row.texts : row.scores;
       return key === undefined ? [] : [[`${label}/${key}`, { row, sample }]];
     }),

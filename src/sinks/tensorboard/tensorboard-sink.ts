@@ -7,7 +7,7 @@ import type { PromptMatrix } from '../../step/prompts/prompt-findings.js';
 import type { StepReport } from '../../step/step-report.js';
 import type { Verdict } from '../../verdicts/index.js';
 import { NewVerdicts } from '../../verdicts/new-verdicts.js';
-import { chosenFigures, type SinkMetrics } from '../page-keys.js';
+import { chosenFigures, figuresOf, SAMPLES, type SinkMetrics } from '../page-keys.js';
 import { fileNameOf } from '../run-file.js';
 import {
   histogram,
@@ -98,14 +98,12 @@ export class TensorBoardSink implements Sink {
   }
 }
 
-const CHARTS: readonly MarginChart[] = [
-  ...['collapse_first_turn_sample', 'collapse_trajectory_sample', 'collapse_turn_sample'].flatMap((label) => [
-    chart('I(X;Z), nats a response', `${label}/mi_seq_estimate`, '_batch'),
-    chart('retrieval', `${label}/retrieval_accuracy`, '_batch'),
-    chart('margin, nats a response', `${label}/mi_seq_margin`, '_batch'),
-  ]),
-  chart('bound of I(X;Z) from texts, nats a response', 'text/mi_bound', ''),
-];
+/** Of texts the bounds are figures of their own. */
+const CHARTS: readonly MarginChart[] = Object.keys(SAMPLES).flatMap((label) =>
+  figuresOf(label).flatMap(({ key, shown }) =>
+    shown?.chart === undefined ? [] : [chart(shown.chart, `${label}/${key}`, label === 'text' ? '' : '_batch')],
+  ),
+);
 
 function chart(title: string, value: string, infix: string): MarginChart {
   return { title: `${title} (${value})`, value, lower: `${value}${infix}_low`, upper: `${value}${infix}_high` };

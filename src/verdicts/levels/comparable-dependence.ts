@@ -1,6 +1,6 @@
 // A step's figures -> the dependence that steps are held against each other by, with its standard error over prompts:
 // the one place that chooses which figure that is.
-import { PROMPT_ERROR_KEY } from '../../metrics/figures/subset-figures.js';
+import { PROMPT_ERROR_KEY } from '../../metrics/figures/score-figures.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 
 /** A figure, its standard error over prompts, and among how many different prompts it is; infinite: not known. */

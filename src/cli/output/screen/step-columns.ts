@@ -2,7 +2,8 @@
 
 import { isLeastP, MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
-import type { Certainty } from '../../../metrics/step-metrics.js';
+import { SCORE_FIGURES } from '../../../metrics/figures/score-figures.js';
+import type { Certainty, Profile } from '../../../metrics/step-metrics.js';
 import type { StepReport } from '../../../step/step-report.js';
 import type { Cell } from '../table.js';
 import { type FigureKeys, figureKeys, type ShownMetrics, TEXT_LABEL } from './shown-metrics.js';
@@ -49,6 +50,16 @@ function valueColumn(title: string, key: string, more: Partial<StepColumn> = {})
   };
 }
 
+/** A column without a trend. */
+function plainColumn(title: string, key: string, dispensable?: number): StepColumn {
+  return {
+    title,
+    align: 'right',
+    ...(dispensable !== undefined && { dispensable }),
+    cell: (_, metrics) => figureCell(metrics, key),
+  };
+}
+
 /** A column that says how sure another one is. */
 function certaintyColumn(title: string, key: string, dispensable: number, show: (of: Certainty) => string): StepColumn {
   return {
@@ -87,35 +98,34 @@ const state: StepColumn = {
   },
 };
 
-const entropy = valueColumn('H(Z|X)', 'conditional_entropy_est', { scale: 'positive' });
-const mi = valueColumn('MI', 'mi_seq_estimate', { scale: 'positive' });
-const retrieval = valueColumn('retrieval', 'retrieval_accuracy', {
+const RETRIEVAL = valueColumn('retrieval', 'retrieval_accuracy', {
   scale: 'share',
   chance: ({ values }) => values.retrieval_chance_level,
 });
-const chance: StepColumn = {
-  title: 'chance',
-  align: 'right',
-  dispensable: 2,
-  cell: (_, metrics) => figureCell(metrics, 'retrieval_chance_level'),
-};
-const zScore = (key: string): StepColumn => ({
-  title: 'z',
-  align: 'right',
-  dispensable: 4,
-  cell: (_, metrics) => figureCell(metrics, key),
-});
+const CHANCE = plainColumn('chance', 'retrieval_chance_level', 2);
 
-const strict = (permutations: number): StepColumn[] => [
-  state,
-  mi,
-  certaintyColumn('95% batch', 'mi_seq_estimate', 1, batchInterval),
-  ...(permutations > 0 ? [certaintyColumn('p(MI)', 'mi_seq_estimate', 1, (of) => pValueText(of, permutations))] : []),
-  retrieval,
-  chance,
-  entropy,
-  zScore('mi_zscore_floored'),
-];
+/** The figures of cross-scores that have a column, each followed by how sure it is. */
+function ofScores(profile: Profile, permutations: number): StepColumn[] {
+  const shown = SCORE_FIGURES.flatMap(({ key, shown: { column } = {} }) =>
+    column === undefined ? [] : { key, column },
+  )
+    .filter(({ column }) => column.profile === undefined || column.profile === profile)
+    .sort((a, b) => a.column.place - b.column.place);
+  return shown.flatMap(({ key, column }) => {
+    const { title, dispensable, scale, chance, interval, pValue } = column;
+    const level = chance && { chance: ({ values }: ShownMetrics) => values[chance] };
+    const isSure = profile === 'strict';
+    return [
+      scale === undefined
+        ? plainColumn(title, key, dispensable)
+        : valueColumn(title, key, { scale, ...level, ...(dispensable !== undefined && { dispensable }) }),
+      ...(isSure && interval !== undefined ? [certaintyColumn(interval, key, 1, batchInterval)] : []),
+      ...(isSure && pValue !== undefined && permutations > 0
+        ? [certaintyColumn(pValue, key, 1, (of) => pValueText(of, permutations))]
+        : []),
+    ];
+  });
+}
 
 /** What texts say, under both profiles. */
 const texts = (permutations: number, { entropy: key, entropyTitle }: FigureKeys): StepColumn[] => [
@@ -123,20 +133,11 @@ const texts = (permutations: number, { entropy: key, entropyTitle }: FigureKeys)
   valueColumn('MI bound', 'mi_bound', { scale: 'signed' }),
   certaintyColumn('95%', 'mi_bound', 1, batchInterval),
   ...(permutations > 0 ? [certaintyColumn('p', 'mi_bound', 1, (of) => pValueText(of, permutations))] : []),
-  retrieval,
-  chance,
+  RETRIEVAL,
+  CHANCE,
   valueColumn(entropyTitle, key, { scale: entropyTitle === 'novelty' ? 'share' : 'positive' }),
   valueColumn('template', 'template_share', { scale: 'share' }),
   valueColumn('specificity', 'specificity', { dispensable: 4 }),
-];
-
-const RAGEN: readonly StepColumn[] = [
-  mi,
-  valueColumn('MI/token', 'mi_estimate', { scale: 'positive' }),
-  retrieval,
-  chance,
-  entropy,
-  zScore('mi_zscore'),
 ];
 
 /** The figures that tell collapse from health. */
@@ -146,7 +147,7 @@ export function usualColumns(
 ): readonly StepColumn[] {
   const { profile, label } = first;
   if (label === TEXT_LABEL) return texts(permutations, figureKeys(first));
-  return profile === 'strict' ? strict(permutations) : RAGEN;
+  return [...(profile === 'strict' ? [state] : []), ...ofScores(profile, permutations)];
 }
 
 /** Rows that figures are means over: shown where not all are. */
