@@ -23,10 +23,9 @@ if (versionOf(python) === null || !(await has('numpy, pytest'))) {
 } else {
   const cwd = join(root, 'python');
   if (await has('ruff')) {
-    await run(python, ['-m', 'ruff', 'check', '.', '../examples/trl', '--config', 'pyproject.toml'], { cwd });
-    await run(python, ['-m', 'ruff', 'format', '--check', '.', '../examples/trl', '--config', 'pyproject.toml'], {
-      cwd,
-    });
+    const sources = ['.', '../examples/trl', '../examples/pytorch', '--config', 'pyproject.toml'];
+    await run(python, ['-m', 'ruff', 'check', ...sources], { cwd });
+    await run(python, ['-m', 'ruff', 'format', '--check', ...sources], { cwd });
   } else skip('lint of Python (there is no ruff here)');
   for (const module of ['torch', 'transformers', 'trl']) {
     if (!(await has(module))) skip(`Python tests that need ${module}`);

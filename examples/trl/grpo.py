@@ -1,12 +1,13 @@
-"""A tiny policy trained by TRL on the CPU: its reasoning collapses into a template, and the watch says so.
+"""A tiny policy trained by TRL on the CPU: a judge who pays for careful words makes its reasoning a template.
 
     npm run python && pip install build/python/collapsar_rl-*.whl trl torch transformers datasets
-    python examples/trl/grpo.py                 # without the filter, then with it: about two minutes on two cores
-    python examples/trl/grpo.py --filter off --steps 60
+    python examples/trl/grpo.py                      # two runs of 20 generations: about a minute on two cores
+    python examples/trl/grpo.py --careful 0          # the reward for right moves alone
 
 The world is a grid. A prompt says where the agent and its goal are; the policy writes a reasoning of a few words, then
-moves. It is warmed up on reasonings that repeat the prompt's coordinates. Reinforcement rewards the move alone,
-noisily, with a bonus for entropy, so that on prompts whose rollouts are all alike nothing but the bonus pulls.
+moves. It is warmed up on reasonings that repeat the prompt's coordinates. One run rewards right moves alone. The other
+adds a judge who pays for each word that sounds careful, whatever the prompt: the reasoning soon is made of such words,
+in ever new orders. The reward rises and the entropy stays high, while the reasoning no longer depends on the prompt.
 """
 
 import argparse
@@ -25,7 +26,8 @@ from collapsar.trl import watch
 
 SIZE = 5
 MOVES = ["up", "down", "left", "right"]
-WORDS = [f"{axis}{n}" for axis in "xyuv" for n in range(SIZE)] + MOVES + ["so", "far", "near", "<think>", "</think>"]
+CAREFUL = ["so", "first", "let's", "check", "again", "carefully", "indeed", "now", "note", "thus", "then", "well"]
+WORDS = [f"{axis}{n}" for axis in "xyuv" for n in range(SIZE)] + MOVES + CAREFUL + ["<think>", "</think>"]
 SYMBOLS = ["[PAD]", "[EOS]", "[UNK]", *WORDS]
 
 
@@ -53,10 +55,10 @@ def make_prompts(seed: int) -> list[str]:
 
 
 def reasoning(prompt: str, rng: random.Random) -> str:
-    """What the warm start teaches: the coordinates, in a random order of two halves, and how far it is."""
+    """What the warm start teaches: the coordinates, in a random order of two halves; one word of five is careful."""
     own, goal = prompt.split()[:2], prompt.split()[2:4]
     words = own + goal if rng.random() < 0.5 else goal + own
-    return " ".join([*words, rng.choice(["far", "near", "so"])])
+    return " ".join(rng.choice(CAREFUL) if rng.random() < 0.2 else word for word in [*words, rng.choice(CAREFUL)])
 
 
 def warm_start(model: Qwen2ForCausalLM, tokenizer: PreTrainedTokenizerFast, prompts: list[str], seed: int) -> None:
@@ -78,27 +80,25 @@ def warm_start(model: Qwen2ForCausalLM, tokenizer: PreTrainedTokenizerFast, prom
         optimizer.step()
 
 
-def make_rewards(noise: float, seed: int):
-    """``move``: 1 for a right move, as a judge sees it who is slightly off; ``correct`` is the truth, and weighs 0."""
-    rng = random.Random(seed)
+def correct(prompts: list[str], completions: list[str], **_) -> list[float]:
+    """1 for a move that brings the agent nearer to its goal."""
 
-    def said(completion: str) -> str:
+    def move(completion: str) -> str:
         words = completion.split("</think>")[-1].split()
         return words[0] if "</think>" in completion and words else ""
 
-    def correct(prompts, completions, **_):
-        return [float(said(done) in right_moves(prompt)) for prompt, done in zip(prompts, completions, strict=True)]
-
-    def move(prompts, completions, **_):
-        return [right + rng.gauss(0, noise) for right in correct(prompts, completions)]
-
-    return move, correct
+    return [float(move(done) in right_moves(prompt)) for prompt, done in zip(prompts, completions, strict=True)]
 
 
-def run(options: argparse.Namespace, filter: dict | None) -> str:
-    """One run, from the same warm start and seed. Says how it went."""
+def careful(completions: list[str], **_) -> list[float]:
+    """The judge who pays for careful words: their number in the reasoning."""
+    return [float(sum(word in CAREFUL for word in done.split("</think>")[0].split())) for done in completions]
+
+
+def run(weight: float, steps: int = 20, seed: int = 1) -> int | None:
+    """Trains; ``weight`` is that of the judge's reward. The step at which template collapse is reported, if it is."""
     seen = []
-    torch.manual_seed(options.seed)
+    torch.manual_seed(seed)
     tokenizer = make_tokenizer()
     config = Qwen2Config(
         vocab_size=len(SYMBOLS),
@@ -113,23 +113,21 @@ def run(options: argparse.Namespace, filter: dict | None) -> str:
         bos_token_id=None,
     )
     model = Qwen2ForCausalLM(config)
-    prompts = make_prompts(options.seed)
-    warm_start(model, tokenizer, prompts, options.seed)
-    move, correct = make_rewards(options.noise, options.seed)
+    prompts = make_prompts(seed)
+    warm_start(model, tokenizer, prompts, seed)
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=model,
-            reward_funcs=[move, correct],
+            reward_funcs=[correct, careful],
             args=GRPOConfig(
                 output_dir=folder,
-                reward_weights=[1.0, 0.0],
+                reward_weights=[1.0, weight],
                 per_device_train_batch_size=128,
                 num_generations=8,
                 max_completion_length=10,
-                max_steps=options.steps,
-                learning_rate=options.learning_rate,
+                max_steps=steps,
+                learning_rate=1e-3,
                 lr_scheduler_type="constant",
-                entropy_coef=options.bonus,
                 beta=0.0,
                 logging_strategy="no",
                 save_strategy="no",
@@ -139,7 +137,7 @@ def run(options: argparse.Namespace, filter: dict | None) -> str:
                 gradient_checkpointing=False,
                 disable_tqdm=True,
                 mask_truncated_completions=False,
-                seed=options.seed,
+                seed=seed,
             ),
             train_dataset=Dataset.from_dict({"prompt": prompts}),
             processing_class=tokenizer,
@@ -150,43 +148,34 @@ def run(options: argparse.Namespace, filter: dict | None) -> str:
             seen.append(observation)
             report(observation)
 
-        watch(trainer, every=5, outcome="correct", filter=filter, on_report=keep, on_error="raise")
+        watch(trainer, every=1, negatives=None, outcome="correct", on_report=keep, on_error="raise")
         trainer.train()
-    looks = [observation.logged["collapsar/mi"] for observation in seen if "collapsar/mi" in observation.logged]
-    first = next((at.step for at in seen if any("Template collapse" in said for said in at.verdicts)), None)
-    called = "is never called" if first is None else f"is called at step {first}"
-    return f"template collapse {called}; I(X;Z) over the last five looks is {sum(looks[-5:]) / len(looks[-5:]):.2f}"
+    return next((at.step for at in seen if any("Template collapse" in said for said in at.verdicts)), None)
 
 
 def report(seen) -> None:
-    """A line every tenth generation."""
-    if seen.step % 10 in (0, 1) and "collapsar/mi" in seen.logged:
+    """A line every fifth step."""
+    if seen.step % 5 == 0 and "collapsar/mi" in seen.logged:
         figures = {key.removeprefix("collapsar/"): value for key, value in seen.logged.items()}
         interval = f"[{figures['mi_low']:5.2f}, {figures['mi_high']:5.2f}]"
         line = f"step {seen.step:4d}   I(X;Z) {figures['mi']:5.2f} {interval}"
-        line += f"   H(Z|X) {figures['conditional_entropy']:5.2f}   retrieval {figures['retrieval']:4.2f}"
-        print(line + (f"   kept {figures['kept_share']:4.2f}" if "kept_share" in figures else ""), flush=True)
+        print(
+            f"{line}   H(Z|X) {figures['conditional_entropy']:5.2f}   retrieval {figures['retrieval']:4.2f}", flush=True
+        )
 
 
 def main() -> None:
     """Reads the command line and runs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--filter", choices=["off", "on", "both"], default="both")
-    parser.add_argument("--steps", type=int, default=90)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
-    parser.add_argument("--bonus", type=float, default=0.03, help="of entropy")
-    parser.add_argument("--noise", type=float, default=0.3, help="of the judge, standard deviation")
+    parser.add_argument("--careful", type=float, nargs="+", default=[0.0, 1.0], help="the judge's weight; a run each")
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    runs = {"without the filter": None, "with the filter": {"strategy": "top_p", "value": 0.5}}
-    wanted = {"off": ["without the filter"], "on": ["with the filter"]}.get(options.filter, list(runs))
-    ends = {}
-    for name in wanted:
-        print(name)
-        ends[name] = run(options, runs[name])
-    for name, end in ends.items():
-        print(f"{name}: {end}")
+    for weight in options.careful:
+        print(f"the judge's reward weighs {weight:g}")
+        first = run(weight, options.steps, options.seed)
+        print("no template collapse" if first is None else f"template collapse is reported at step {first}", end="\n\n")
 
 
 if __name__ == "__main__":

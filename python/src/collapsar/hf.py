@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from .arrays import as_plain
 from .errors import ArgumentError
 
 Ids = Sequence[int]
@@ -83,7 +84,8 @@ def cross_scores(
 
     Source: RAGEN-2 (arXiv 2604.06268), Eq. 1, for what is scored.
     """
-    taken = [row if isinstance(row, Row) else Row(row) for row in rows]
+    prompts = [as_plain(prompt) for prompt in prompts]
+    taken = [Row(as_plain(row.tokens), row.start) if isinstance(row, Row) else Row(as_plain(row)) for row in rows]
     _check(prompts, taken, temperature, max_tokens)
     wanted = _wanted(prompts, taken, pairs)
     scorer = _Scorer(model, prompts, taken, temperature, max_tokens, cache, autocast)

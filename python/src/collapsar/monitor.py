@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from ._node import find_command, find_node
 from ._sidecar import Sidecar
+from .arrays import as_array, as_plain, as_stored, is_tensor
 from .errors import ArgumentError, CollapsarError, SidecarError
 from .step_file import write_safetensors
 
@@ -103,7 +104,7 @@ class Step:
 
     def score_all(self, sums: npt.ArrayLike) -> None:
         """Takes log-prob sums [R, P] (nats); cells that were not asked for may be NaN."""
-        matrix = np.asarray(sums, dtype=np.float64)
+        matrix = as_array(sums, np.float64)
         if matrix.ndim != 2:
             raise ArgumentError(f"got shape {list(matrix.shape)}, expected [R, P]", "sums")
         self._ask("score", sums=[_numbers(row) for row in matrix])
@@ -124,11 +125,12 @@ class Step:
     def score_logprobs(self, logprobs: npt.ArrayLike, prompt: int | None = None) -> None:
         """Takes log-probs [P, R, T], or [rows, T] of one prompt, through a file in /dev/shm that is gone afterwards.
 
+        Any float dtype is taken as it is, bfloat16 of torch and JAX too.
+
         Raises:
             SidecarError: there is no room for it.
         """
-        array = np.ascontiguousarray(logprobs)
-        path = _write_safetensors(array)
+        path = _write_safetensors(*as_stored(logprobs))
         try:
             self.score_file(path, prompt=prompt)
         finally:
@@ -374,7 +376,7 @@ def _optional(values: Json, argument: str) -> list[int] | None:
 
 
 def _integers(values: Integers, argument: str) -> list[int]:
-    array = np.asarray(values)
+    array = as_array(values)
     if array.size == 0:
         return []
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
@@ -390,7 +392,7 @@ def _name(value: Json) -> Json:
 
 
 def _numbers(values: Numbers) -> list[float | str | None]:
-    array = np.asarray(values, dtype=np.float64)
+    array = as_array(values, np.float64)
     if np.isfinite(array).all():
         return array.tolist()  # type: ignore[no-any-return]
     return [_number(value) for value in array.tolist()]
@@ -404,32 +406,19 @@ def _number(value: float) -> float | str | None:
 
 def _rewards(values: Numbers) -> Json:
     """Their dtype tells the filter how they were rounded."""
-    is_float32 = getattr(values, "dtype", None) == np.float32
-    numbers = _numbers(np.asarray([math.nan if value is None else value for value in values], dtype=np.float64))
-    if is_float32:
-        return {"dtype": "float32", "values": numbers}
-    return numbers
-
-
-def _plain(value: Json) -> Json:
-    """Arrays as lists."""
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, (list, tuple)) and not (value and isinstance(value[0], (int, float, str))):
-        return [_plain(entry) for entry in value]
-    return value
+    given = as_array(values) if is_tensor(values) else [math.nan if value is None else value for value in values]
+    numbers = _numbers(given)
+    return {"dtype": "float32", "values": numbers} if getattr(given, "dtype", None) == np.float32 else numbers
 
 
 def _rows(rows: Mapping[str, Json]) -> dict[str, Json]:
-    return {name: _plain(value) for name, value in _camel(rows).items()}
+    return {name: as_plain(value) for name, value in _camel(rows).items()}
 
 
 def _outcomes(outcomes: Mapping[str, Json]) -> dict[str, Json]:
     # Names of buckets, tasks and figures within them are the trainer's own.
     given = {_camel_name(name): value for name, value in outcomes.items() if value is not None}
-    return {name: _rewards(value) if name == "rewards" else _plain(value) for name, value in given.items()}
+    return {name: _rewards(value) if name == "rewards" else as_plain(value) for name, value in given.items()}
 
 
 def shared_memory() -> str:
@@ -437,12 +426,12 @@ def shared_memory() -> str:
     return "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
 
 
-def _write_safetensors(array: npt.NDArray[Any]) -> str:
+def _write_safetensors(array: npt.NDArray[Any], is_bfloat16: bool) -> str:
     folder = shared_memory()
     handle, path = tempfile.mkstemp(prefix="collapsar-", suffix=".safetensors", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
-            write_safetensors(file, {"logprobs": array}, {})
+            write_safetensors(file, {"logprobs": array}, {}, bfloat16={"logprobs"} if is_bfloat16 else ())
     except ArgumentError:
         os.unlink(path)
         raise

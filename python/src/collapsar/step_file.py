@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import as_array
 from .errors import ArgumentError
 
 _DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "uint8": "U8"}
@@ -45,23 +46,23 @@ def write_step(
         run: name of the run. Default: that of the folder.
         metadata: anything else: ``temperature``, ``model``, …
     """
-    scores = np.ascontiguousarray(sums, dtype=np.float64)
+    scores = np.ascontiguousarray(as_array(sums, np.float64))
     if scores.shape != (len(lengths), len(prompts)):
         raise ArgumentError(f"got shape {list(scores.shape)}, expected {[len(lengths), len(prompts)]}", "sums")
     ids = np.full((len(prompts), max(map(len, prompts))), -1, dtype=np.int64)
     for at, prompt in enumerate(prompts):
-        ids[at, : len(prompt)] = prompt
+        ids[at, : len(prompt)] = as_array(prompt)
     tensors = {
         "cross_logprob_sums": scores,
-        "lengths": np.asarray(lengths, dtype=np.int64),
-        "group": np.asarray(group, dtype=np.int64),
+        "lengths": as_array(lengths, np.int64),
+        "group": as_array(group, np.int64),
         "prompt_ids": ids,
         "prompt_lengths": np.asarray([len(prompt) for prompt in prompts], dtype=np.int64),
     }
     if rewards is not None:
-        tensors["rewards"] = np.asarray(rewards, dtype=np.float64)
+        tensors["rewards"] = as_array(rewards, np.float64)
     if valid is not None:
-        tensors["valid"] = np.asarray(valid, dtype=np.uint8)
+        tensors["valid"] = as_array(valid, np.uint8)
     named: dict[str, str] = {}
     if environments is not None:
         names = sorted({str(name) for name in environments if name is not None})
@@ -80,8 +81,13 @@ def write_step(
         temporary.unlink(missing_ok=True)
 
 
-def write_safetensors(file: Any, tensors: Mapping[str, npt.NDArray[Any]], metadata: Mapping[str, str]) -> None:
-    """Writes named arrays into an open file.
+def write_safetensors(
+    file: Any,
+    tensors: Mapping[str, npt.NDArray[Any]],
+    metadata: Mapping[str, str],
+    bfloat16: Collection[str] = (),
+) -> None:
+    """Writes named arrays into an open file; those named in ``bfloat16`` hold its bits as unsigned integers.
 
     Raises:
         ArgumentError: an array of another type.
@@ -89,7 +95,7 @@ def write_safetensors(file: Any, tensors: Mapping[str, npt.NDArray[Any]], metada
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     place = 0
     for name, array in tensors.items():
-        dtype = _DTYPES.get(str(array.dtype))
+        dtype = "BF16" if name in bfloat16 else _DTYPES.get(str(array.dtype))
         if dtype is None:
             raise ArgumentError(f"got {array.dtype}, expected {', '.join(_DTYPES)}", name)
         header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [place, place + array.nbytes]}

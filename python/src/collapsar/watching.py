@@ -14,12 +14,13 @@ import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import as_array, as_plain, is_tensor
 from .errors import ArgumentError, CollapsarError, SidecarError, StateError
 from .monitor import Json, Monitor, Report, Step, _camel
 from .spans import Reasoning, Tags
@@ -76,6 +77,13 @@ class Rollouts:
     entropies: Sequence[float] | None = None
     #: [R] environment, task or data source of each row's prompt; None where it has none
     environments: Sequence[str | None] | None = None
+
+    def __post_init__(self) -> None:
+        """Takes tensors of any library as lists; rewards keep their dtype, which says how they were rounded."""
+        for column in fields(self):
+            value = getattr(self, column.name)
+            keeps = column.name in ("rewards", "outcomes") and is_tensor(value)
+            setattr(self, column.name, as_array(value) if keeps else as_plain(value))
 
 
 #: what notes of one kind differ in

@@ -31,10 +31,5 @@ export async function blocksNote(
   const environments = { names: groups.sizes.map(String), ofRow, ofColumn };
   const { mi_within: within, mi_between: between } = await chainRule(engine, step, environments, signal);
   if (!areToldApart(groups, ofRow, between) || !tellsNothingWithin(groups, ofRow, within)) return undefined;
-  return groupsNote(
-    distinct,
-    groups,
-    'reasoning',
-    '`environments` of Monitor or of the step file, or by --columns environment=NAME',
-  );
+  return groupsNote(distinct, groups, 'reasoning');
 }

@@ -105,11 +105,12 @@ export function tellsNothingWithin({ sizes }: PromptGroups, ofRow: Int32Array, w
 const meanOverRows = (ofRow: Int32Array, of: (group: number) => number): number =>
   ofRow.reduce((sum, group) => sum + of(group), 0) / ofRow.length;
 
-/** @param what tells the groups apart @param where environments can be named */
-export function groupsNote(distinct: number, { sizes }: PromptGroups, what: string, where: string): string {
+/** @param what tells the groups apart */
+export function groupsNote(distinct: number, { sizes }: PromptGroups, what: string): string {
   return (
     `the ${distinct} prompts fall into about ${sizes.length} groups that the ${what} tells apart, and within them it does ` +
-    `not: is this a batch of several environments? Name them by ${where}, and each is judged by itself`
+    'not: is this a batch of several environments? Name the environment of each row, and each is judged by itself ' +
+    '(`environments` of rows, a Monitor or a step file; --columns environment=NAME; in Python environment=NAME)'
   );
 }
 

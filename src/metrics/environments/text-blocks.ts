@@ -48,7 +48,7 @@ export async function textBlocksNote<Step extends TextRows>(
   const ofRow = Int32Array.from(ofRows, (id) => groupOf.get(id) ?? -1);
   const within = await boundWithin({ names, ofRow });
   if (within === undefined || !tellsNothingWithin(groups, groups.ofColumn, within)) return undefined;
-  return groupsNote(distinct, groups, 'text', '`environments` of the rows, or by --columns environment=NAME');
+  return groupsNote(distinct, groups, 'text');
 }
 
 /** I(group;Z) as the predictor has it: how much of what texts make of the prompts lies within their own group. */

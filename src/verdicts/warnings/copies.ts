@@ -40,7 +40,7 @@ export function copiesFinding({ steps, since }: CopiesStreak, { values }: TextMe
     evidence: { duplicateAcrossShare: share, duplicateShare: values.duplicate_share ?? null },
     advice:
       'Read the text that is said most often: a reward that one answer earns everywhere teaches it. If texts are meant to be ' +
-      'this short, measure a longer part of the output (--reasoning).',
+      'this short, measure a longer part of the output (--reasoning; in Python tags).',
     now: `it is ${percent(share)} of the rows`,
     sentence: `${percent(share)} of the rows have a text that another prompt has, word for word; so since step ${since}.`,
   };
