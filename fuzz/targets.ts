@@ -68,7 +68,7 @@ const CONTAINERS: Readonly<Record<Container, Pick<Target, 'ending' | 'memoryPerB
   csv: { ending: '.csv', memoryPerByte: 4, words: ['"', '""', ',', '\r\n', '\xff', 'NaN', '[1, 2]'] },
 };
 
-/** One a reader, and one for each further container that our own columns come in. */
+/** One a reader, and one for each further form that our own columns come in. */
 const LOG_TARGETS: readonly Target[] = [
   ...FORMATS.map(({ name, fields, containers: [container] }) => ({
     ...CONTAINERS[container],
@@ -77,6 +77,22 @@ const LOG_TARGETS: readonly Target[] = [
     words: [...CONTAINERS[container].words, ...fields.map((field) => (container === 'csv' ? field : `"${field}": `))],
     log: { format: name, groupSize: 2, tagTokens: [5, 6] as const },
   })),
+  {
+    name: 'rollouts-json',
+    seeds: 'fuzz/seeds/rollouts-json',
+    ending: '.json',
+    memoryPerByte: 4,
+    words: [...JSON_WORDS, '[', ']', ',', '}{', '[{', '}]', '[["a"], "b"]', ...OWN_COLUMNS],
+    log: { format: 'rollouts' },
+  },
+  {
+    name: 'rollouts-zstd',
+    seeds: 'fuzz/seeds/rollouts-zstd',
+    ending: '.jsonl.zst',
+    memoryPerByte: 2 ** 15,
+    words: ['\x28\xb5\x2f\xfd', '\x50\x2a\x4d\x18', '\x24', '\x00\x38', '\x01\x00\x00', '\x03\x00\x10', '\xfd\x7f\x00'],
+    log: { format: 'rollouts' },
+  },
   {
     ...CONTAINERS.csv,
     name: 'rollouts-csv',

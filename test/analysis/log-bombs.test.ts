@@ -24,6 +24,15 @@ function analyzed(path: string, ...options: string[]): ReturnType<typeof ran> {
   return ran('analyze', '--quiet', ...options, path);
 }
 
+/** A frame of zstd: a beginning, then blocks of 128 KiB of one byte, four bytes each. */
+async function packedByteByByte(path: string, begin: string, byte: string, blocks: number): Promise<string> {
+  const header = (bytes: number, kind: number) => Buffer.from([(bytes << 3) | kind, bytes >> 5, bytes >> 13]);
+  const block = Buffer.concat([header(2 ** 17, 2), Buffer.from(byte)]);
+  const frame = [Buffer.from('28b52ffd0038', 'hex'), header(begin.length, 0), Buffer.from(begin)];
+  writeFileSync(path, Buffer.concat([...frame, ...Array.from({ length: blocks }, () => block)]));
+  return path;
+}
+
 const CSV = ['--columns', 'step=step,group=group,output=output,reward=reward'];
 const HEAD = '{"step":1,"group":1,"reward":1,"output":';
 
@@ -44,6 +53,18 @@ describe('a log that unpacks to far more than it is', () => {
     [
       'one line',
       () => packed(join(root, 'line.jsonl.gz'), `${HEAD}"`, 'x'.repeat(MEBIBYTE), 700, '"}\n'),
+      ['--format', 'rollouts'],
+      'of the longest line that is read: give more memory (--max-memory)',
+    ],
+    [
+      'one line of zstd',
+      () => packedByteByByte(join(root, 'line.jsonl.zst'), `${HEAD}"`, 'x', 5600),
+      ['--format', 'rollouts'],
+      'of the longest line that is read: give more memory (--max-memory)',
+    ],
+    [
+      'one list of JSON in others',
+      () => packed(join(root, 'lists.json.gz'), `[{"step":1,"group":1,"output":"a"},`, '['.repeat(MEBIBYTE), 256),
       ['--format', 'rollouts'],
       'of the longest line that is read: give more memory (--max-memory)',
     ],

@@ -43,7 +43,7 @@ export class CsvFile {
 
   /** @param maxMemory bytes that reading may take, about */
   static async open(path: string, signal?: AbortSignal, maxMemory?: number): Promise<CsvFile> {
-    const file = await LineFile.open(path, signal, LONGEST_ROW, 1);
+    const file = await LineFile.open(path, signal, LONGEST_ROW, 'csv');
     try {
       for await (const { values } of rowsOf(file, signal)) return new CsvFile(file, Object.keys(values), maxMemory);
       return new CsvFile(file, [], maxMemory);

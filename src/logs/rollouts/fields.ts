@@ -4,7 +4,15 @@ import { printable } from '../../checks/words.js';
 import type { LoggedText } from './logged-text.js';
 
 /** What is wrong with a line: said with its place by whoever knows that. */
-export class LineProblem extends Error {}
+export class LineProblem extends Error {
+  /** @param isWhole nothing that is still to be written would make the line good */
+  constructor(
+    problem: string,
+    readonly isWhole = false,
+  ) {
+    super(problem);
+  }
+}
 
 const WORDS: Readonly<Record<string, number>> = {
   NaN: Number.NaN,
@@ -40,6 +48,12 @@ export abstract class Fields {
 
   isText(name: string): boolean {
     return typeof this.value(name) === 'string';
+  }
+
+  /** Whether it is a list of lists. */
+  isNested(name: string): boolean {
+    const value = this.value(name);
+    return Array.isArray(value) && (Array.isArray(value[0]) || ArrayBuffer.isView(value[0]));
   }
 
   number(name: string): number | undefined {

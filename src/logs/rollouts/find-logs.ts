@@ -38,12 +38,15 @@ export interface FoundLogs {
 }
 
 const CONTAINERS: readonly { readonly ending: RegExp; readonly container: Container }[] = [
-  { ending: /\.(jsonl|ndjson)(\.gz|\.zst)?$/, container: 'json-lines' },
+  { ending: /\.(jsonl|ndjson|json)(\.gz|\.zst)?$/, container: 'json-lines' },
   { ending: /\.parquet$/, container: 'parquet' },
   { ending: /\.csv(\.gz|\.zst)?$/, container: 'csv' },
 ];
 
-const ENDINGS = '*.jsonl, *.ndjson, *.parquet or *.csv file (text also as .gz)';
+const ENDINGS = '*.jsonl, *.ndjson, *.json, *.parquet or *.csv file (text also as .gz or .zst)';
+
+/** Every trainer leaves some beside its log, of which nothing need be said. */
+const SETTINGS = /\.json$/;
 
 const MAX_DEPTH = 64;
 
@@ -86,15 +89,18 @@ export async function findLogs(
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, lookAtSome));
   const files: LogFile[] = [];
   const unknown: string[] = [];
-  for (const outcome of outcomes) {
+  const passed: string[] = [];
+  for (const [index, outcome] of outcomes.entries()) {
     if (outcome instanceof FileError) problems.push(outcome);
-    else if (typeof outcome === 'string') unknown.push(outcome);
-    else if (outcome !== undefined) files.push(outcome);
+    else if (typeof outcome === 'string') {
+      unknown.push(outcome);
+      if (!SETTINGS.test(candidates[index]?.path ?? '')) passed.push(outcome);
+    } else if (outcome !== undefined) files.push(outcome);
   }
   search.reportEmpty(files, unknown);
-  if (unknown.length > 0) {
-    const more = unknown.length > MOST_NAMED ? `, and ${unknown.length - MOST_NAMED} more` : '';
-    notes.push(`passed over, of no format that is read: ${unknown.slice(0, MOST_NAMED).join('; ')}${more}`);
+  if (passed.length > 0) {
+    const more = passed.length > MOST_NAMED ? `, and ${passed.length - MOST_NAMED} more` : '';
+    notes.push(`passed over, of no format that is read: ${passed.slice(0, MOST_NAMED).join('; ')}${more}`);
   }
   if (search.pickled.length > 0) {
     const [first] = search.pickled as [string];

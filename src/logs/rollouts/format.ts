@@ -145,7 +145,7 @@ export function placeByNames(path: string, root?: string): Place & { readonly st
   const counting = folders.filter(({ path: at }, depth) =>
     from === undefined ? depth === 0 : at.length >= from.length && (at.startsWith(from) || from === '.'),
   );
-  const stem = plainName(path).replace(/\.(jsonl|ndjson|parquet|csv)$/, '');
+  const stem = plainName(path).replace(/\.(jsonl|ndjson|json|parquet|csv)$/, '');
   const inside = counting.findIndex(({ name }) => STEP_FOLDER.test(name));
   let above = inside + 1;
   const isOver = ({ name }: { name: string }): boolean => PART_FOLDER.test(name) || SPLIT_FOLDER.test(name);
@@ -163,9 +163,16 @@ export function placeByNames(path: string, root?: string): Place & { readonly st
   };
 }
 
+const COMPRESSED = /\.(gz|zst)$/;
+
+/** Whether a file of lines is compressed. */
+export function isCompressed(path: string): boolean {
+  return COMPRESSED.test(path);
+}
+
 /** The file's name without what compression adds. */
 export function plainName(path: string): string {
-  return basename(path).replace(/\.(gz|zst)$/, '');
+  return basename(path).replace(COMPRESSED, '');
 }
 
 interface Folder {

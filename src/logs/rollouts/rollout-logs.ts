@@ -9,7 +9,7 @@ import { FileChoice } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { findLogs, type LogFile } from './find-logs.js';
-import { type Container, type Place, plainName, type RolloutFormat } from './format.js';
+import { type Container, isCompressed, type Place, plainName, type RolloutFormat } from './format.js';
 import { type GatherStepOptions, gatherStep, type StepOrigin } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { digestOf, LineIndex } from './json-lines/line-index.js';
@@ -285,7 +285,7 @@ export class RolloutLogs {
           throw new FileError({ path }, problem);
         }
         rows.add(batch, line);
-        const isPacked = path.endsWith('.gz') || part.container === 'parquet';
+        const isPacked = isCompressed(path) || part.container === 'parquet';
         if (
           isPacked &&
           rows.bytes + (batch.texts?.memory.byteLength ?? 0) > (this.reading.maxMemory ?? Number.POSITIVE_INFINITY)
@@ -485,7 +485,7 @@ function nameProblems(
   errors: FileError[],
 ): void {
   const what = container === 'json-lines' ? 'line' : 'row';
-  const isPacked = /\.(gz|zst)$/.test(path);
+  const isPacked = isCompressed(path);
   for (const problem of problems) {
     const at = problem.offset === undefined || isPacked ? undefined : offset + problem.offset;
     const where = at === undefined ? { path } : { path, offset: at };

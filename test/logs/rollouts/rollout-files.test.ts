@@ -365,13 +365,6 @@ describe('blocks of lines', () => {
   });
 });
 
-it('logs of zstd are refused with what to do', async () => {
-  for (const name of ['x.jsonl.zst', 'x.csv.zst']) {
-    const { errors } = await readAll(folder({ [name]: Buffer.from('28b52ffd', 'hex') }));
-    expect(errors.map(({ message }) => message)).toEqual([expect.stringContaining('unpack it first (zstd -d)')]);
-  }
-});
-
 /** Integers that float64 does not hold one by one, which are given as their digits. */
 const isTooLong = (one: unknown): boolean =>
   Number.isInteger(one) && !Number.isSafeInteger(one) && /^-?\d+$/.test(String(one));

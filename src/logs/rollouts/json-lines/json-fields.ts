@@ -101,6 +101,12 @@ export class JsonFields extends Fields {
     return begin >= 0 && this.#bytes[begin] === QUOTE;
   }
 
+  override isNested(name: string): boolean {
+    const begin = this.#begin(name);
+    if (begin < 0 || this.#bytes[begin] !== OPEN_LIST) return false;
+    return this.#bytes[skipSpace(this.#bytes, begin + 1, this.#end(name))] === OPEN_LIST;
+  }
+
   override single(name: string): Fields {
     const begin = this.#begin(name);
     const only = new JsonFields([name]);
@@ -140,26 +146,36 @@ export class JsonFields extends Fields {
   }
 }
 
-/** The keys of an object, as far as they stand in `bytes[begin, end)`: of a long first line its beginning is enough. */
+/**
+ * The keys of an object, as far as they stand in `bytes[begin, end)`, that of a value which is cut among them: of a long
+ * first line its beginning is enough.
+ */
 export function keysOf(bytes: Buffer, begin: number, end: number): Set<string> {
   const keys = new Set<string>();
   try {
-    scanObject(bytes, begin, end, (name) => {
-      keys.add(name);
-      return true;
-    });
+    scanObject(
+      bytes,
+      begin,
+      end,
+      () => true,
+      (name) => keys.add(name),
+    );
   } catch (error) {
     if (!(error instanceof LineProblem)) throw error;
   }
   return keys;
 }
 
-/** @param member called with each key and where its value begins and ends; ends the scan with false */
+/**
+ * @param member called with each key and where its value begins and ends; ends the scan with false
+ * @param key called with each key before its value is looked at
+ */
 function scanObject(
   bytes: Buffer,
   begin: number,
   end: number,
   member: (name: string, from: number, to: number) => boolean,
+  key?: (name: string) => void,
 ): void {
   // Windows' editors begin a file with a byte order mark.
   const isMarked = bytes[begin] === 0xef && bytes[begin + 1] === 0xbb && bytes[begin + 2] === 0xbf;
@@ -176,6 +192,7 @@ function scanObject(
     const name = stringAt(bytes, at, closed);
     at = skipSpace(bytes, closed, end);
     if (at >= end || bytes[at] !== COLON) unexpected(bytes, at, end, '":"');
+    key?.(name);
     const from = skipSpace(bytes, at + 1, end);
     const to = valueEnd(bytes, from, end);
     if (!member(name, from, to)) return;
@@ -190,7 +207,12 @@ function scanObject(
 /** Nothing may follow the object. */
 function checkEnd(bytes: Buffer, at: number, end: number): void {
   const rest = skipSpace(bytes, at, end);
-  if (rest < end) unexpected(bytes, rest, end, 'the end of the line');
+  if (rest >= end) return;
+  if (bytes[rest] === OPEN_OBJECT) {
+    const problem = `holds several JSON values one after the other (column ${column(bytes, rest)}): write a line each (jq -c . FILE)`;
+    throw new LineProblem(problem, true);
+  }
+  unexpected(bytes, rest, end, 'the end of the line');
 }
 
 function skipSpace(bytes: Buffer, begin: number, end: number): number {

@@ -1,10 +1,13 @@
-// A log of lines, plain or compressed, read forwards in blocks of whole lines: memory does not grow with the file.
+// A log of lines, plain or compressed, read forwards in blocks of whole lines: memory does not grow with the file. JSON
+// that is no lines comes as lines of a value each.
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { FileError } from '../../../checks/errors.js';
-import { ZSTD_PROBLEM } from '../../formats/compressed.js';
+import { unpackedZstd } from '../../formats/zstd.js';
 import type { ByteSource } from '../../stores/byte-source.js';
 import { openBytes } from '../../stores/store.js';
+import { isCompressed } from '../format.js';
+import { type JsonShape, jsonShape, SHAPE_BYTES, ValueLines } from './json-values.js';
 
 export interface LineBlock {
   readonly bytes: Buffer;
@@ -58,8 +61,12 @@ interface Feed {
   readonly position: number;
 }
 
+/** What the lines are. */
+export type LineKind = 'json' | 'csv';
+
 export class LineFile {
   #feed: Feed | undefined;
+  #shape: JsonShape | undefined;
 
   private constructor(
     private readonly source: ByteSource,
@@ -68,24 +75,20 @@ export class LineFile {
     /** Lines of more bytes are stepped over. */
     readonly longestLine: number,
     readonly maxMemory: number | undefined,
-    private readonly shortestRow: number,
+    private readonly kind: LineKind,
   ) {}
 
-  /**
-   * @param maxMemory bytes that reading may take, about
-   * @param shortestRow bytes that a line has which says something
-   */
+  /** @param maxMemory bytes that reading may take, about */
   static async open(
     path: string,
     signal?: AbortSignal,
     maxMemory?: number,
-    shortestRow = SHORTEST_ROW,
+    kind: LineKind = 'json',
   ): Promise<LineFile> {
-    if (path.endsWith('.zst')) throw new FileError({ path }, ZSTD_PROBLEM);
     const source = await openBytes(path, { signal });
     const fitting = (maxMemory ?? Number.POSITIVE_INFINITY) / LINE_COPIES;
     const longest = Math.floor(Math.min(LONGEST_LINE, Math.max(LEAST_LONGEST_LINE, fitting)));
-    return new LineFile(source, source.bytes, longest, maxMemory, shortestRow);
+    return new LineFile(source, source.bytes, longest, maxMemory, kind);
   }
 
   get path(): string {
@@ -94,7 +97,7 @@ export class LineFile {
 
   /** Whether the bytes that are read are those that lie there. */
   get isPlain(): boolean {
-    return !isPacked(this.path);
+    return !isCompressed(this.path);
   }
 
   get stamp(): string {
@@ -116,7 +119,8 @@ export class LineFile {
     signal?: AbortSignal,
     blockBytes = BLOCK_BYTES,
   ): AsyncGenerator<LineBlock, void, undefined> {
-    const feed = await this.#feedAt(begin, signal);
+    const feed = await this.#linesFrom(begin, signal);
+    const shortest = this.kind === 'csv' ? 1 : SHORTEST_ROW;
     let offset = begin;
     let block: Buffer = newBlock(Math.min(blockBytes, Math.min(end - begin, this.#most(begin)) + 1));
     let held = 0;
@@ -128,7 +132,7 @@ export class LineFile {
       const fresh = held;
       held += got;
       const isEnd = got < block.length - fresh;
-      if (held >= BLOCK_BYTES && saysNothing(block.subarray(0, held), this.shortestRow)) throw emptyProblem(this.path);
+      if (held >= BLOCK_BYTES && saysNothing(block.subarray(0, held), shortest)) throw emptyProblem(this.path);
       const lastEnd = isEnd ? held : block.lastIndexOf(LINE_END, held - 1) + 1;
       if (tooLong > 0) {
         // The rest of a line that is not read.
@@ -180,11 +184,34 @@ export class LineFile {
 
   /** Bytes that may come from `begin` on. */
   #most(begin: number): number {
-    return isPacked(this.path) ? Number.POSITIVE_INFINITY : Math.max(0, this.source.bytes - begin);
+    return isCompressed(this.path) ? Number.POSITIVE_INFINITY : Math.max(0, this.source.bytes - begin);
+  }
+
+  /** The feed, in lines: `begin` is where one does. */
+  async #linesFrom(begin: number, signal: AbortSignal | undefined): Promise<Feed> {
+    if (this.kind === 'csv') return this.#feedAt(begin, signal);
+    if (this.#shape === undefined) {
+      const head = Buffer.allocUnsafe(SHAPE_BYTES);
+      const got = await (await this.#feedAt(0, signal)).fill(head, signal);
+      this.#shape = jsonShape(head.subarray(0, got));
+    }
+    const feed = await this.#feedAt(begin, signal);
+    if (this.#shape === 'lines') return feed;
+    const lines = new ValueLines(this.#shape, begin > 0);
+    return {
+      get position() {
+        return feed.position;
+      },
+      fill: async (target, aborted) => {
+        const got = await feed.fill(target, aborted);
+        lines.take(target.subarray(0, got));
+        return got;
+      },
+    };
   }
 
   async #feedAt(begin: number, signal: AbortSignal | undefined): Promise<Feed> {
-    if (!isPacked(this.path)) return plainFeed(this.source, begin);
+    if (!isCompressed(this.path)) return plainFeed(this.source, begin);
     if (this.#feed === undefined || this.#feed.position > begin) this.#feed = packedFeed(this.source);
     const skipped = Buffer.allocUnsafe(Math.min(BLOCK_BYTES, begin));
     while (this.#feed.position < begin) {
@@ -243,10 +270,6 @@ function plainFeed(source: ByteSource, begin: number): Feed {
   };
 }
 
-function isPacked(path: string): boolean {
-  return path.endsWith('.gz');
-}
-
 const PACKED_READ_BYTES = 256 * 2 ** 10;
 
 function packedFeed(source: ByteSource): Feed {
@@ -278,6 +301,7 @@ function packedFeed(source: ByteSource): Feed {
 }
 
 function unpacked(source: ByteSource): AsyncIterator<Buffer> {
+  if (source.path.endsWith('.zst')) return unpackedZstd(source);
   const stream = createGunzip();
   async function* pieces(): AsyncGenerator<Buffer> {
     for (let at = 0; at < source.bytes; at += PACKED_READ_BYTES) {

@@ -71,7 +71,7 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
       } catch (error) {
         if (!(error instanceof LineProblem)) throw error;
         // The writer has not come to its end yet.
-        if (from + end === bytes.length && isLast) isCut = true;
+        if (from + end === bytes.length && isLast && !error.isWhole) isCut = true;
         else batch.fail({ line: lines + line, offset: from + begin, problem: error.message });
       }
     }

@@ -2,47 +2,28 @@
 // libraries take memory and time for what those say.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { loadAddon } from '../../../engine/addon.js';
-
-/** The most that a block of zstd unpacks to. */
-const ZSTD_BLOCK_BYTES = 2 ** 17;
+import { ZSTD_BLOCK_BYTES, zstdBlock, zstdFrame } from '../../formats/zstd.js';
 
 /** What frames of zstd unpack to at most, by their headers or, where these do not say, by their blocks. RFC 8878, 3.1.1. */
 export function mostUnpacked(packed: Uint8Array): number {
-  const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   const cut = (): never => {
     throw new Error('a page whose zstd is cut');
   };
   let total = 0;
   for (let at = 0; at < packed.length; ) {
-    if (at + 8 > packed.length) return cut();
-    const magic = view.getUint32(at, true);
-    if ((magic & 0xfffffff0) >>> 0 === 0x184d2a50) {
-      at += 8 + view.getUint32(at + 4, true);
-      continue;
-    }
-    if (magic !== 0xfd2fb528) throw new Error('a page that is no zstd');
-    const head = packed[at + 4] as number;
-    const isSingle = (head & 0x20) !== 0;
-    at += 5 + (isSingle ? 0 : 1) + ([0, 1, 2, 4][head & 3] as number);
-    const sizeBytes = head >> 6 === 0 ? Number(isSingle) : 2 ** (head >> 6);
-    if (at + sizeBytes > packed.length) return cut();
-    let size: number | undefined;
-    if (sizeBytes === 1) size = view.getUint8(at);
-    if (sizeBytes === 2) size = view.getUint16(at, true) + 256;
-    if (sizeBytes === 4) size = view.getUint32(at, true);
-    if (sizeBytes === 8) size = Number(view.getBigUint64(at, true));
-    at += sizeBytes;
+    const frame = zstdFrame(packed, at) ?? cut();
+    at += frame.bytes;
+    if (frame.isSkipped) continue;
     let blocks = 0;
     for (let isLast = false; !isLast; ) {
       if (at + 3 > packed.length) return cut();
-      const block = view.getUint16(at, true) | (view.getUint8(at + 2) << 16);
-      isLast = (block & 1) === 1;
-      const [kind, bytes] = [(block >> 1) & 3, block >> 3];
-      blocks += kind === 2 ? ZSTD_BLOCK_BYTES : bytes;
-      at += 3 + (kind === 1 ? 1 : bytes);
+      const block = zstdBlock(packed, at);
+      isLast = block.isLast;
+      blocks += block.most;
+      at += 3 + block.bytes;
     }
-    total += size ?? blocks;
-    if ((head & 4) !== 0) at += 4;
+    total += frame.size ?? blocks;
+    if (frame.hasChecksum) at += 4;
   }
   return total;
 }

@@ -40,6 +40,14 @@ class PathFields extends Fields {
   }
 
   // As the fields have them, where no path is followed: digits and bytes as they stand there.
+  override isText(name: string): boolean {
+    return rootOf(name) === name ? this.fields.isText(name) : super.isText(name);
+  }
+
+  override isNested(name: string): boolean {
+    return rootOf(name) === name ? this.fields.isNested(name) : super.isNested(name);
+  }
+
   override id(name: string): string | undefined {
     return rootOf(name) === name ? this.fields.id(name) : super.id(name);
   }

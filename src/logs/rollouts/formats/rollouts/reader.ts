@@ -7,6 +7,7 @@ import { promptIn, saidIn } from '../../messages.js';
 import type { LoggedRollout } from '../../rollout.js';
 import { followingPaths, withRoots } from '../../rows/dotted-paths.js';
 import { environmentName } from '../../rows/environments.js';
+import { samplesIn } from '../../rows/samples-in-row.js';
 
 /** Columns of a rollouts file, and what they may be mapped to. */
 export const OWN_COLUMNS = [
@@ -89,7 +90,7 @@ function columnsFormat(name: string, names: ColumnNames): RolloutFormat {
     ...(names.step !== undefined && { stepField: names.step }),
     ...(names.run !== undefined && { runField: names.run }),
     place: placeOf,
-    rows: (line) => [ownRow(followingPaths(line, columns), names)],
+    rows: (line) => samplesIn(followingPaths(line, columns), names).map((row) => ownRow(row, names)),
     absent: {},
     notes: [],
   };
