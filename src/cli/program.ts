@@ -1,19 +1,87 @@
-// The command line -> one of the commands -> an exit status. Commands are loaded when they are called.
-import { Command, CommanderError, Option } from 'commander';
+// The command line: the command that it names is loaded, and run to an exit status.
+import { Command, CommanderError } from 'commander';
 import { packageVersion } from '../checks/package-version.js';
 import { escapedLines } from '../checks/words.js';
-import type { BuildFlags } from './commands/build.js';
-import { addSubmitCommand } from './commands/submit/options.js';
-import { addAnalyzeCommand } from './options/analyze-options.js';
-import { addFilterCommand } from './options/filter-options.js';
-import { addMonitorCommand } from './options/monitor-options.js';
-import { addPlanScoresCommand } from './options/plan-scores-options.js';
-import { addReportCommand } from './options/report-options.js';
-import { addScoreCommand } from './options/score-options.js';
-import { addServeCommand } from './options/serve-options.js';
-import { addWatchCommand } from './options/watch-options.js';
 import { EXIT } from './output/exit-codes.js';
 import { Interrupted, ReaderGone, type Streams } from './output/streams.js';
+
+/** What the file of a subcommand does with it: adds arguments, options and the action. `done` takes the exit status. */
+type Define = (command: Command, streams: Streams, done: (status: number) => void) => void;
+
+interface Subcommand {
+  /** As the list of commands shows it: its name first. */
+  readonly usage: string;
+  readonly about: string;
+  readonly load: () => Promise<{ readonly define: Define }>;
+}
+
+const SUBCOMMANDS: readonly Subcommand[] = [
+  {
+    usage: 'analyze [options] <PATH...>',
+    about: 'collapse metrics of every training step in logs',
+    load: () => import('./commands/analyze.js'),
+  },
+  {
+    usage: 'submit [options] [PATH...]',
+    about: 'run an analysis on a cluster: Slurm, Ray, or jobs for Kubernetes',
+    load: () => import('./commands/submit/options.js'),
+  },
+  {
+    usage: 'plan-scores [options] <FILE>',
+    about: 'which (row, prompt) pairs to score when scoring all of them is too expensive',
+    load: () => import('./commands/plan-scores.js'),
+  },
+  {
+    usage: 'score [options] <ROLLOUTS...>',
+    about: 'cross-scores of rollouts from an inference engine, as step files',
+    load: () => import('./commands/score.js'),
+  },
+  {
+    usage: 'filter [options] <FILE>',
+    about: 'groups (prompts) of a step that are worth an update: the variance-based filter',
+    load: () => import('./options/filter-options.js'),
+  },
+  {
+    usage: 'watch [options] <DIR...>',
+    about: "follow a trainer's logs while they grow: a line a step, and every new verdict",
+    load: () => import('./commands/watch.js'),
+  },
+  {
+    usage: 'serve [options] <DIR...>',
+    about: 'the report as a page that is alive while a trainer writes its logs',
+    load: () => import('./commands/serve.js'),
+  },
+  {
+    usage: 'monitor [options]',
+    about: 'the monitor as a process beside a trainer: JSON lines on stdin and stdout',
+    load: () => import('./commands/monitor.js'),
+  },
+  {
+    usage: 'report [options] <PATH...>',
+    about: 'all runs as one page to look at, in one HTML file',
+    load: () => import('./commands/report.js'),
+  },
+  {
+    usage: 'explain [NAME...]',
+    about: 'what a metric, a verdict or a word of the tables means, and what to do about it',
+    load: () => import('./commands/explain.js'),
+  },
+  {
+    usage: 'build [options]',
+    about: 'compile the native addon for this machine, where no prebuilt one fits',
+    load: () => import('./commands/build.js'),
+  },
+  {
+    usage: 'formats [options]',
+    about: "the trainers' rollout logs that can be read, and what makes each trainer write one",
+    load: () => import('./commands/formats.js'),
+  },
+  {
+    usage: 'doctor [options]',
+    about: 'what this installation is made of, and whether it works',
+    load: () => import('./commands/doctor.js'),
+  },
+];
 
 /**
  * Runs the command that `args` (without node and script) name.
@@ -23,10 +91,10 @@ export async function runProgram(args: readonly string[], streams: Streams): Pro
   let status: number = EXIT.ok;
   // Commander writes without waiting: what it wrote is waited for at the end.
   const written: Promise<void>[] = [];
-  const program = buildProgram(streams, written, (code) => {
-    status = code;
-  });
   try {
+    const program = await buildProgram(args, streams, written, (code) => {
+      status = code;
+    });
     if (args.length === 0) {
       program.outputHelp({ error: true });
       status = EXIT.usage;
@@ -53,8 +121,15 @@ export async function runProgram(args: readonly string[], streams: Streams): Pro
   return status;
 }
 
-function buildProgram(streams: Streams, written: Promise<void>[], done: (status: number) => void): Command {
+/** All subcommands by name, and the one that `args` name with what it takes. */
+async function buildProgram(
+  args: readonly string[],
+  streams: Streams,
+  written: Promise<void>[],
+  done: (status: number) => void,
+): Promise<Command> {
   const { out, err } = streams;
+  const usages = new Map(SUBCOMMANDS.map(({ usage }) => [nameOf(usage), usage]));
   const program = new Command('collapsar')
     .description('Finds template collapse in RL-trained LLM agents before the reward curve does.')
     .version(packageVersion(), '-V, --version', 'print the version')
@@ -68,56 +143,19 @@ function buildProgram(streams: Streams, written: Promise<void>[], done: (status:
       getOutHelpWidth: () => Math.min(out.columns ?? 100, 100),
       getErrHelpWidth: () => Math.min(err.columns ?? 100, 100),
     });
-
-  addAnalyzeCommand(program, streams, done);
-  addSubmitCommand(program, streams, done);
-  addPlanScoresCommand(program, streams, done);
-  addScoreCommand(program, streams, done);
-  addFilterCommand(program, streams, done);
-  addWatchCommand(program, streams, done);
-  addServeCommand(program, streams, done);
-  addMonitorCommand(program, streams, done);
-  addReportCommand(program, streams, done);
-  program
-    .command('explain')
-    .description('what a metric, a verdict or a word of the tables means, and what to do about it')
-    .argument('[NAME...]', 'mi, template_collapse, p, …; without one: all names')
-    .showHelpAfterError('(see collapsar explain --help)')
-    .action(async (words: string[]) => {
-      const { explainCommand } = await import('./commands/explain.js');
-      done(await explainCommand(words.join(' '), streams));
-    });
-  program
-    .command('build')
-    .description('compile the native addon for this machine, where no prebuilt one fits')
-    .addOption(new Option('--cuda <when>', 'the CUDA backend, too').choices(['on', 'off', 'auto']))
-    .addOption(new Option('--with <tool>', 'what to compile with').choices(['cmake', 'gyp']))
-    .showHelpAfterError('(see collapsar build --help)')
-    .action(async (flags: BuildFlags) => {
-      const { buildCommand } = await import('./commands/build.js');
-      done(await buildCommand(flags, streams));
-    });
-  program
-    .command('formats')
-    .description("the trainers' rollout logs that can be read, and what makes each trainer write one")
-    .option('--json', 'print one JSON array')
-    .showHelpAfterError('(see collapsar formats --help)')
-    .action(async (flags: { json?: true }) => {
-      const { formatsCommand } = await import('./commands/formats.js');
-      done(await formatsCommand(flags, streams));
-    });
-  program
-    .command('doctor')
-    .description('what this installation is made of, and whether it works')
-    .option('--json', 'print one JSON object')
-    .showHelpAfterError('(see collapsar doctor --help)')
-    .action(async (flags: { json?: true }) => {
-      const { doctorCommand } = await import('./commands/doctor.js');
-      done(await doctorCommand(flags, streams));
-    });
-
-  return program;
+  const [first, second] = args.filter((word) => !word.startsWith('-'));
+  const named = first === 'help' ? second : first;
+  for (const { usage, about, load } of SUBCOMMANDS) {
+    const name = nameOf(usage);
+    const command = program.command(name).description(about).showHelpAfterError(`(see collapsar ${name} --help)`);
+    if (name === named) (await load()).define(command, streams, done);
+  }
+  return program.configureHelp({
+    subcommandTerm: (command) => usages.get(command.name()) ?? 'help [command]',
+  });
 }
+
+const nameOf = (usage: string): string => usage.split(' ', 1)[0] as string;
 
 /** Errors that are meant for people have a code; anything else is a defect, and its stack helps to report it. */
 function errorText(error: unknown, { environment }: Streams): string {

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { buildIfStale } from '../support/built-command.js';
+import { buildIfStale, builtCommand } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 
 const dist = fileURLToPath(new URL('../../dist/', import.meta.url));
@@ -44,6 +44,14 @@ describe('what is loaded', () => {
     const sources = importing('exports/filter.js');
     expect(sources).toContain('filter/filter-groups.js');
     expect(sources[60], 'the first source too many').toBeUndefined();
+  });
+
+  it('is for the list of commands none of them', () => {
+    const sources = loadedBy(builtCommand, '--help');
+    expect(sources).toContain('cli/program.js');
+    expect(sources.filter((source) => source.startsWith('cli/commands/'))).toEqual([]);
+    const own = sources.filter((source) => !source.includes('node_modules'));
+    expect(own[20], 'the first source too many').toBeUndefined();
   });
 
   it('is by the subpaths no part of the command', () => {

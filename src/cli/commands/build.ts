@@ -1,11 +1,21 @@
 // `collapsar build`: scripts/build-addon.mjs, which compiles the addon in the package's own folder.
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { type Command, Option } from 'commander';
 import { packageRoot } from '../../checks/package-root.js';
 import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
+
+/** @param done takes the exit status */
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  command
+    .addOption(new Option('--cuda <when>', 'the CUDA backend, too').choices(['on', 'off', 'auto']))
+    .addOption(new Option('--with <tool>', 'what to compile with').choices(['cmake', 'gyp']))
+    .action(async (flags: BuildFlags) => done(await buildCommand(flags, streams)));
+}
 
 export interface BuildFlags {
   cuda?: 'on' | 'off' | 'auto';

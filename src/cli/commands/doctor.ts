@@ -3,6 +3,7 @@
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { totalmem } from 'node:os';
+import type { Command } from 'commander';
 import { shortBytes } from '../../checks/numbers.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped, escapedLines } from '../../checks/words.js';
@@ -14,6 +15,13 @@ import { EXIT } from '../output/exit-codes.js';
 import type { Streams } from '../output/streams.js';
 import { painter } from '../output/text-style.js';
 import { selfTest } from './self-test.js';
+
+/** @param done takes the exit status */
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  command
+    .option('--json', 'print one JSON object')
+    .action(async (flags: { json?: true }) => done(await doctorCommand(flags, streams)));
+}
 
 const NEEDED_NODE_API = 8;
 

@@ -1,5 +1,6 @@
 // `collapsar explain [NAME]`: what a metric, a verdict, a state or a word of the tables means, and what to do about it.
 
+import type { Command } from 'commander';
 import { printable } from '../../checks/words.js';
 import { FILTER_EXPLANATIONS } from '../../filter/explanations.js';
 import { FIGURE_FORMS, ROW_FIGURES } from '../../metrics/figures/beside-figures.js';
@@ -20,6 +21,13 @@ import type { Streams } from '../output/streams.js';
 import { widthOf } from '../output/table.js';
 import { isUnicode, type Look, painter, plain } from '../output/text-style.js';
 import { wrap } from '../output/text-wrap.js';
+
+/** @param done takes the exit status */
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  command
+    .argument('[NAME...]', 'mi, template_collapse, p, …; without one: all names')
+    .action(async (words: string[]) => done(await explainCommand(words.join(' '), streams)));
+}
 
 const METRICS: readonly MetricExplanation[] = [...METRIC_EXPLANATIONS, ...TEXT_EXPLANATIONS, ...FILTER_EXPLANATIONS];
 const KINDS = Object.keys(VERDICT_EXPLANATIONS) as VerdictKind[];

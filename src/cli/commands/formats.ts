@@ -1,4 +1,5 @@
 // `collapsar formats`: the rollout logs that can be read, and what makes each trainer write one.
+import type { Command } from 'commander';
 import { PICKLED_ADVICE } from '../../logs/rollouts/format.js';
 import { FORMATS } from '../../logs/rollouts/formats/index.js';
 import { EXIT } from '../output/exit-codes.js';
@@ -6,6 +7,13 @@ import type { Streams } from '../output/streams.js';
 import { widthOf } from '../output/table.js';
 import { painter } from '../output/text-style.js';
 import { wrap } from '../output/text-wrap.js';
+
+/** @param done takes the exit status */
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  command
+    .option('--json', 'print one JSON array')
+    .action(async (flags: { json?: true }) => done(await formatsCommand(flags, streams)));
+}
 
 /** @returns exit status */
 export async function formatsCommand({ json }: { json?: true }, { out, environment }: Streams): Promise<number> {

@@ -1,6 +1,7 @@
 // `collapsar monitor`: the sidecar of a trainer. JSON lines on stdin and stdout, or at a Unix socket
 // (docs/reference/sidecar.md).
 import type { Readable } from 'node:stream';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ArgumentError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped } from '../../checks/words.js';
@@ -14,9 +15,52 @@ import { watchParent } from '../../serve/parent-watch.js';
 import { serveLines } from '../../serve/serve-lines.js';
 import type { Outlets } from '../../serve/session.js';
 import { openSink } from '../../sinks/open-sink.js';
+import { nonEmpty, wholeNumber } from '../options/option-values.js';
 import type { SinkFlags } from '../options/sink-options.js';
+import { addSinkOptions } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
+import { afterOptions } from '../output/help-text.js';
 import { Interrupted, type Streams } from '../output/streams.js';
+
+const HELP = `
+One line of JSON is a request, { "id": 1, "op": "open", "options": { "everySteps": 5 } }, and one line is its answer:
+open, step, score, finish, rollouts, save, restore, abort, close, ping. docs/reference/sidecar.md has them all. The process ends
+when its input ends, or with the process that started it. A Python trainer needs none of this: from collapsar import Monitor.
+
+Exit status: 0, however the client ends; 2 for wrong usage.`;
+
+/** @param done takes the exit status */
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  addSinkOptions(command)
+    .option('--threads <n>', 'threads that compute', wholeNumber(1, 1024))
+    .option('--listen <unix:PATH>', 'serve several clients at a Unix socket instead', socketPath)
+    .addOption(
+      new Option('--serve [port]', 'show the reports on a live page as well, as collapsar serve does; 0: any free port')
+        .argParser(wholeNumber(0, 65535))
+        .preset('7577'),
+    )
+    .option(
+      '--host <address>',
+      'with --serve: whom to listen to; others than this machine need a --token',
+      nonEmpty,
+      '127.0.0.1',
+    )
+    .option(
+      '--token <text>',
+      'with --serve: what every request must bring (default: COLLAPSAR_TOKEN; else one of its own where others use the machine)',
+      nonEmpty,
+    )
+    .option('--parent <pid>', 'end with this process, too', wholeNumber(1))
+    .addHelpText('after', afterOptions(HELP))
+    .action(async (flags: MonitorFlags) => {
+      done(await monitorCommand(flags, process.stdin, streams));
+    });
+}
+
+function socketPath(text: string): string {
+  if (/^unix:./.test(text)) return text.slice('unix:'.length);
+  throw new InvalidArgumentError('Expected unix:PATH.');
+}
 
 export interface MonitorFlags extends SinkFlags {
   threads?: number;

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import { watch } from '../../analysis/watching/watch.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
@@ -10,14 +11,51 @@ import { escaped } from '../../checks/words.js';
 import { LiveReport } from '../../serve/page/live-report.js';
 import { PageServer } from '../../serve/page/page-server.js';
 import { pageToken } from '../../serve/page/page-token.js';
-import { figureFlags, type MeasuringFlags } from '../options/measuring-options.js';
+import { addMeasuringOptions, figureFlags, type MeasuringFlags } from '../options/measuring-options.js';
+import { anyNumber, byteCount, nonEmpty, wholeNumber } from '../options/option-values.js';
 import type { SinkFlags } from '../options/sink-options.js';
+import { addSinkOptions } from '../options/sink-options.js';
 import { EXIT } from '../output/exit-codes.js';
+import { afterOptions } from '../output/help-text.js';
 import { SinkOutputs } from '../output/sink-outputs.js';
 import type { Streams } from '../output/streams.js';
 import { widthOf } from '../output/table.js';
 import { wrap } from '../output/text-wrap.js';
 import { impossibleMetrics } from './metric-check.js';
+
+const HELP = `
+Shows the page of collapsar report while a run goes on, in a browser on this machine: what collapsar watch would tell of is on the
+page as soon as it is measured. Everything in DIR is measured when it starts.
+  /         the page
+  /metrics  what Prometheus scrapes
+
+Examples:
+  collapsar serve outputs/rollouts
+  ssh -L 7577:localhost:7577 trainer collapsar serve runs     (on another machine: then open localhost:7577 here)
+  collapsar serve runs --host 0.0.0.0 --token SECRET
+
+Exit status: 2 for wrong usage; 130 or 143 when interrupted.`;
+
+/** @param done takes the exit status */
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  addSinkOptions(addMeasuringOptions(command.argument('<DIR...>', 'directories that the trainer writes to')))
+    .option('--port <n>', 'where to listen; 0 for any that is free', wholeNumber(0, 65535), 7577)
+    .option('--host <address>', 'whom to listen to; others than this machine need a --token', nonEmpty, '127.0.0.1')
+    .option(
+      '--token <text>',
+      'what every request must bring (default: COLLAPSAR_TOKEN; else one of its own where others use the machine)',
+      nonEmpty,
+    )
+    .option('--settle <seconds>', 'how long a step has to stay as it is to be taken', anyNumber, 2)
+    .option('--interval <seconds>', 'how often to look, where the system does not tell of changes', anyNumber, 5)
+    .option('--poll', 'only look at intervals')
+    .option('--threads <n>', 'threads to compute with (default: one per core)', wholeNumber(1, 1024))
+    .option('--max-memory <bytes>', 'approximate memory to use, such as 2GiB or 512MB (default: 300MB)', byteCount)
+    .addHelpText('after', afterOptions(HELP))
+    .action(async (paths: string[], flags: ServeFlags) => {
+      done(await serveCommand(paths, flags, streams));
+    });
+}
 
 /** The options of the command line, checked. */
 export interface ServeFlags extends MeasuringFlags, SinkFlags {

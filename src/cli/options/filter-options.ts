@@ -32,10 +32,8 @@ Examples:
 Exit status: 0, also when no group is kept; 1 when the file cannot be used; 2 for wrong usage.`;
 
 /** @param done takes the exit status */
-export function addFilterCommand(program: Command, streams: Streams, done: (status: number) => void): void {
-  const command = program
-    .command('filter')
-    .description('groups (prompts) of a step that are worth an update: the variance-based filter')
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  command
     .argument('<FILE>', 'a step file with rewards, a rollout log, lines of group and reward, or - for stdin')
     .addOption(new Option('--dialect <name>', 'whose rules to follow').choices(DIALECTS).default('strict'))
     .addOption(new Option('--strategy <name>', 'rule for how many groups to keep').choices(STRATEGIES).default('top_p'))
@@ -85,8 +83,7 @@ export function addFilterCommand(program: Command, streams: Streams, done: (stat
     )
     .option('--step <n>', 'which step of a rollout log', wholeNumber(0))
     .option('--max-memory <bytes>', 'approximate memory to read a rollout log in (default: 300MB)', byteCount)
-    .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics')
-    .showHelpAfterError('(see collapsar filter --help)');
+    .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics');
   addLogOptions(command)
     .addHelpText('after', afterOptions(HELP))
     .action(async (file: string, flags: FilterFlags) => {

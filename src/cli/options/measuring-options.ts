@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import type { Profile } from '../../metrics/step-metrics.js';
+import { asForAnalyze } from '../output/help-text.js';
 import { addLogOptions, type LogFlags, logFlags } from './log-options.js';
 import { globList, nameList, wholeNumber } from './option-values.js';
 
@@ -26,6 +27,10 @@ export function figureFlags(flags: MeasuringFlags) {
 }
 
 export function addMeasuringOptions(command: Command): Command {
+  return asForAnalyze(command, 'What is measured and how logs are read', addAll);
+}
+
+function addAll(command: Command): Command {
   command
     .addOption(
       new Option('--profile <name>', "strict: the reference's defects repaired; ragen: exactly its numbers")

@@ -1,5 +1,5 @@
 // What stands under the options in the help of a command, as wide as they are.
-import type { AddHelpTextContext } from 'commander';
+import type { AddHelpTextContext, Command } from 'commander';
 import { wrap } from './text-wrap.js';
 
 /**
@@ -14,6 +14,17 @@ export function afterOptions(text: string): (context: AddHelpTextContext) => str
       .map((line) => (line.startsWith(' ') ? line : wrap(line, width)))
       .join('\n');
   };
+}
+
+/** Options that `add` adds are explained by `collapsar analyze --help`: other commands only name them. */
+export function asForAnalyze(command: Command, about: string, add: (command: Command) => Command): Command {
+  const before = command.options.length;
+  add(command);
+  if (command.name() === 'analyze') return command;
+  const added = command.options.slice(before);
+  for (const option of added) option.hideHelp();
+  const names = added.map(({ long }) => long).join(', ');
+  return command.addHelpText('after', afterOptions(`\n${about}, as collapsar analyze --help explains them: ${names}`));
 }
 
 /** Lines that follow one another joined into one; blank and indented ones as they are. */

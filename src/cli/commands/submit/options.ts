@@ -6,7 +6,7 @@ import { LOG_FLAGS, logFlagText } from '../../options/log-options.js';
 import { addMeasuringOptions } from '../../options/measuring-options.js';
 import { byteCount, nonEmpty, outputPath, wholeNumber } from '../../options/option-values.js';
 import { addTableOptions } from '../../options/table-options.js';
-import { afterOptions } from '../../output/help-text.js';
+import { afterOptions, asForAnalyze } from '../../output/help-text.js';
 import type { Streams } from '../../output/streams.js';
 import type { SubmitFlags } from './flags.js';
 import { ENGINE_OPTIONS } from './flags.js';
@@ -38,10 +38,8 @@ function taskName(text: string): string {
 }
 
 /** @param done takes the exit status */
-export function addSubmitCommand(program: Command, streams: Streams, done: (status: number) => void): void {
-  const command = program
-    .command('submit')
-    .description('run an analysis on a cluster: Slurm, Ray, or jobs for Kubernetes')
+export function define(command: Command, streams: Streams, done: (status: number) => void): void {
+  command
     .argument('[PATH...]', 'step files, rollout logs, directories of them, or globs')
     .addOption(
       new Option('--engine <name>', 'where to run it').choices(Object.keys(ENGINE_OPTIONS)).makeOptionMandatory(),
@@ -49,7 +47,7 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .requiredOption('--work <dir>', 'directory of journals, scripts and logs', outputPath)
     .requiredOption('--out <dir>', 'directory of the results', outputPath)
     .option('--shards <n>', 'cut into n shards (default: of 2GiB to 64GiB, about 64)', wholeNumber(1, MOST_SHARDS));
-  addTableOptions(addMeasuringOptions(command))
+  asForAnalyze(addMeasuringOptions(command), 'What --wait prints', addTableOptions)
     .option('--threads <n>', 'threads of a task (default: its cores)', wholeNumber(1, 1024))
     .option('--max-memory <bytes>', 'approximate memory for a task to use (default: 300MB)', byteCount)
     .option('--dry-run', 'print scripts and commands as one script that does it all; write and submit nothing')
@@ -87,7 +85,6 @@ export function addSubmitCommand(program: Command, streams: Streams, done: (stat
     .option('--claim <name:dir>', 'persistent volume claim and where pods mount it; repeatable', each)
     .option('--env-secret <name>', 'secret whose keys become environment variables; repeatable', each)
     .option('--node-selector <key=value>', 'label that nodes must have; repeatable', each)
-    .showHelpAfterError('(see collapsar submit --help)')
     .addHelpText('after', afterOptions(HELP))
     .action(async (paths: string[], flags: SubmitFlags) => {
       const { submitCommand } = await import('./submit.js');
