@@ -31,33 +31,20 @@ const LOSES_UP_TO = 0.33;
 export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
   checkArray(rewardVariances, 'rewardVariances');
   const groups = rewardVariances.length;
-  let largest = 0;
   for (let at = 0; at < groups; at++) {
     const variance = rewardVariances[at] as number;
     if (!(Number.isFinite(variance) && variance >= 0)) {
       throw new ArgumentError('rewardVariances', `group ${at} has ${shown(variance)}, expected a variance: 0 or more`);
     }
-    largest = Math.max(largest, variance);
   }
-  // Below 2^-1022 a number has no finite reciprocal.
-  if (groups < 2 || !(largest >= 2 ** -1022)) {
+  const ratio = varianceRatio(rewardVariances);
+  if (ratio === null) {
     const sentence =
       groups < 2
         ? 'Fewer than two groups: there is nothing to choose from.'
         : 'No group has reward variance: there is nothing to learn from this batch, filtered or not.';
-    return { ratio: null, verdict: 'unknown', sentence };
+    return { ratio, verdict: 'unknown', sentence };
   }
-  // In units of the largest, so that no square overflows or vanishes.
-  const unit = 1 / largest;
-  let sum = 0;
-  for (let at = 0; at < groups; at++) sum += (rewardVariances[at] as number) * unit;
-  const mean = sum / groups;
-  let squares = 0;
-  for (let at = 0; at < groups; at++) {
-    const deviation = (rewardVariances[at] as number) * unit - mean;
-    squares += deviation * deviation;
-  }
-  const ratio = Math.sqrt(squares / groups) / mean;
   const what = `Reward variance differs between prompts by ${figure(ratio)} of its mean`;
   if (ratio >= GAINS_FROM) {
     return {
@@ -72,4 +59,24 @@ export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
   }
   const sentence = `${what}: between ${LOSES_UP_TO}, where filtering lost in the paper's runs, and ${GAINS_FROM}, where it gained.`;
   return { ratio, verdict: 'unclear', sentence };
+}
+
+/** Std / mean of variances that are finite and not negative; null for fewer than two, and where all are 0. */
+export function varianceRatio(variances: ArrayLike<number>): number | null {
+  const groups = variances.length;
+  let largest = 0;
+  for (let at = 0; at < groups; at++) largest = Math.max(largest, variances[at] as number);
+  // Below 2^-1022 a number has no finite reciprocal.
+  if (groups < 2 || !(largest >= 2 ** -1022)) return null;
+  // In units of the largest, so that no square overflows or vanishes.
+  const unit = 1 / largest;
+  let sum = 0;
+  for (let at = 0; at < groups; at++) sum += (variances[at] as number) * unit;
+  const mean = sum / groups;
+  let squares = 0;
+  for (let at = 0; at < groups; at++) {
+    const deviation = (variances[at] as number) * unit - mean;
+    squares += deviation * deviation;
+  }
+  return Math.sqrt(squares / groups) / mean;
 }

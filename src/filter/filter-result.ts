@@ -1,5 +1,5 @@
 // What filterGroups gives.
-import type { GroupIds } from './input/row-ids.js';
+import type { GroupIds } from './input/filter-input.js';
 
 /**
  * Why a group was dropped.

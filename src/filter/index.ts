@@ -7,7 +7,10 @@ export type {
   FlatGroups,
   GroupedRewards,
   GroupedValues,
+  GroupIds,
+  Ids,
   LabelledRows,
+  NumberIds,
   RewardValues,
   RowValues,
 } from './input/filter-input.js';
@@ -23,5 +26,4 @@ export {
   type SingletonPolicy,
   type TurnRewards,
 } from './input/filter-options.js';
-export type { GroupIds, Ids, NumberIds } from './input/row-ids.js';
 export { episodeRewards, type TurnRows } from './input/turn-rewards.js';

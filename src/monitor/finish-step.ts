@@ -2,7 +2,7 @@
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
 import type { FilterResult } from '../filter/index.js';
-import { type FilterWords, LIBRARY_WORDS, type RowColumn } from '../filter/input/filter-words.js';
+import type { RowColumn, Spelling } from '../filter/input/sentences.js';
 import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import { firstTexts } from '../step/first-texts.js';
@@ -107,19 +107,18 @@ const ARGUMENTS: Readonly<Record<RowColumn, string>> = {
   lengths: 'outcomes.responseLengths',
 };
 
-const STEP_WORDS: FilterWords = {
-  ...LIBRARY_WORDS,
+const SPELLING: Spelling = {
   argument: (column) => ARGUMENTS[column],
   options: {
-    excludeNonFinite: 'the option filter: { nonFinite: "exclude" }',
+    nonFinite: 'the option filter: { nonFinite: "exclude" }',
     singletons: 'filter.singletons',
     turnRewards: 'turnRewards',
-    leaveOutZero: 'set filter.includeZero to false',
+    includeZero: 'set filter.includeZero to false',
   },
 };
 
 function rulesOf({ profile, permutations, seed, filter, turnRewards, buckets }: RunOptions): Omit<StepRules, 'judge'> {
-  const rewards = { filter, turnRewards, words: STEP_WORDS };
+  const rewards = { filter, turnRewards, spelling: SPELLING };
   return { profile, permutations, seed, ...rewards, rollouts: { buckets }, isLenient: false };
 }
 

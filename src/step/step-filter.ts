@@ -1,7 +1,8 @@
 // A step's rewards -> the filter's choice, and what each episode was given: what buckets and verdicts look at.
-import { filterGroupsInWords } from '../filter/filter-groups.js';
-import { episodeRewards, type FilterOptions, type FilterResult, type TurnRewards } from '../filter/index.js';
-import type { FilterWords } from '../filter/input/filter-words.js';
+import { filterGroupsAs } from '../filter/filter-groups.js';
+import type { FilterOptions, FilterResult, TurnRewards } from '../filter/index.js';
+import type { Spelling } from '../filter/input/sentences.js';
+import { episodeRewardsAs } from '../filter/input/turn-rewards.js';
 import type { StepRows } from './step-input.js';
 
 /** Keeps everything: for runs without a filter, whose groups are measured by the same rules. */
@@ -18,11 +19,11 @@ export interface RewardRules {
   readonly filter: FilterOptions | null;
   readonly turnRewards: TurnRewards;
   /** How errors name arguments and options. */
-  readonly words: FilterWords;
+  readonly spelling: Spelling;
 }
 
 /** @returns undefined for rows without rewards */
-export function filterStep(rows: StepRows, { filter, turnRewards, words }: RewardRules): FilterResult | undefined {
+export function filterStep(rows: StepRows, { filter, turnRewards, spelling }: RewardRules): FilterResult | undefined {
   const { rewards: values, groups, episodes, turns, outcomes, correct, entropies, responseLengths: lengths } = rows;
   if (values === undefined) return undefined;
   const input = {
@@ -31,7 +32,7 @@ export function filterStep(rows: StepRows, { filter, turnRewards, words }: Rewar
     entropies,
     lengths,
   };
-  return filterGroupsInWords(input, { ...(filter ?? KEEP_ALL), turnRewards }, words);
+  return filterGroupsAs(spelling, input, { ...(filter ?? KEEP_ALL), turnRewards });
 }
 
 /**
@@ -41,9 +42,9 @@ export function filterStep(rows: StepRows, { filter, turnRewards, words }: Rewar
 export function settled(
   name: 'rewards' | 'outcomes',
   { groups, episodes, turns, rewards, correct, outcomes }: StepRows,
-  { turnRewards, words }: RewardRules,
+  { turnRewards, spelling }: RewardRules,
 ): ArrayLike<number> | undefined {
   const known = Array.isArray(rewards) ? Float64Array.from(rewards, (reward) => reward ?? Number.NaN) : rewards;
   const values = name === 'rewards' ? (known as ArrayLike<number> | undefined) : (correct ?? outcomes);
-  return episodeRewards({ groups, episodes, turns: episodes && turns, [name]: values }, turnRewards, words)[name];
+  return episodeRewardsAs(spelling, { groups, episodes, turns: episodes && turns, [name]: values }, turnRewards)[name];
 }

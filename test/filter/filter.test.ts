@@ -498,7 +498,7 @@ describe('bad input', () => {
     [{ rewards: [[0, 1], []] }, /group 1 has no rollouts/],
     [{ rewards: [1, 2] }, /group 0 is 1.*give \{ values, groups \}/],
     [{ rewards: [['1', 0]] }, /group 0, rollout 0 is "1", expected a number/],
-    [{ rewards: { values: [1, 2, 3], groupSize: 2 } }, /3 values, which are no whole number of groups of 2/],
+    [{ rewards: { values: [1, 2, 3], groupSize: 2 } }, /3 values cannot be split into groups of 2/],
     [{ rewards: { values: [1, 2, 3], groups: [1, 2] } }, /rewards.groups: 2 ids, but there are 3 rewards/],
     [{ rewards: { values: [1, 2], groups: [1, 0.5] } }, /rewards.groups: row 1 is 0.5, expected a whole number/],
     [{ rewards: { values: [1, 2], groups: [1, 1], turns: [0, 1] } }, /given without rewards.episodes/],

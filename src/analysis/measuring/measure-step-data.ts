@@ -3,7 +3,7 @@ import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 import type { FilterOptions, FilterResult } from '../../filter/index.js';
-import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import type { Spelling } from '../../filter/input/sentences.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { withStepFile } from '../../logs/steps/step-file.js';
@@ -88,7 +88,7 @@ async function measureData(
 
 /** What steps of files and logs are measured by. */
 export function rulesOf({ profile, permutations, seed, turnRewards }: MeasureOptions): StepRules {
-  const rewards = { filter: FILTER, turnRewards, words: WORDS };
+  const rewards = { filter: FILTER, turnRewards, spelling: SPELLING };
   const judge = resolveJudgeOptions({ seed });
   return { profile, permutations, seed, ...rewards, judge, rollouts: false, isLenient: true };
 }
@@ -96,10 +96,7 @@ export function rulesOf({ profile, permutations, seed, turnRewards }: MeasureOpt
 /** What is asked of the filter: what it would do with a step, whatever is wrong with single rewards. */
 const FILTER: FilterOptions = { nonFinite: 'exclude' };
 
-const WORDS: FilterWords = {
-  ...LIBRARY_WORDS,
-  options: { ...LIBRARY_WORDS.options, turnRewards: 'turnRewards (--turn-rewards)' },
-};
+const SPELLING: Spelling = { options: { turnRewards: 'turnRewards (--turn-rewards)' } };
 
 /**
  * The filter's choice without its arrays.

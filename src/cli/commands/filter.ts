@@ -3,10 +3,10 @@
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { shortNumber } from '../../checks/numbers.js';
 import { argumentProblem, escaped } from '../../checks/words.js';
-import { filterGroupsInWords } from '../../filter/filter-groups.js';
+import { filterGroupsAs } from '../../filter/filter-groups.js';
 import type { DropReason, FilterResult } from '../../filter/filter-result.js';
 import { type FilterOptions, type FilterSettings, resolveFilterOptions } from '../../filter/input/filter-options.js';
-import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
+import type { Spelling } from '../../filter/input/sentences.js';
 import type { FilterSource } from '../input/filter-source.js';
 import { readFilterSource } from '../input/reward-source.js';
 import type { Delimiter } from '../input/separated-fields.js';
@@ -94,11 +94,11 @@ function optionName(argument: string): string {
 }
 
 /** How options are given here. */
-const OPTIONS: FilterWords['options'] = {
-  excludeNonFinite: '--non-finite exclude',
+const OPTIONS: Spelling['options'] = {
+  nonFinite: '--non-finite exclude',
   singletons: '--singletons',
   turnRewards: '--turn-rewards',
-  leaveOutZero: 'give --no-include-zero',
+  includeZero: 'give --no-include-zero',
 };
 
 /** What the data make impossible is the file's fault, and named with it. */
@@ -107,13 +107,8 @@ function filterSource(
   options: FilterOptions,
 ): FilterResult {
   try {
-    return filterGroupsInWords(input, options, {
-      ...LIBRARY_WORDS,
-      group: nameOf,
-      row: nameOfRow,
-      reward: nameOfReward,
-      options: OPTIONS,
-    });
+    const spelling = { group: nameOf, row: nameOfRow, reward: nameOfReward, options: OPTIONS };
+    return filterGroupsAs(spelling, input, options);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     throw new FileError({ path }, error.message, { cause: error });

@@ -7,7 +7,6 @@ import { FileError } from '../../checks/errors.js';
 import { openEngine } from '../../engine/open-engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';
 import type { FilterSettings } from '../../filter/input/filter-options.js';
-import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { isStepName } from '../../logs/steps/step-names.js';
@@ -82,7 +81,7 @@ async function fromStep(step: StepData, settings: FilterSettings, signal: AbortS
     },
     groupOfRow: group,
     nameOf: String,
-    nameOfRow: LIBRARY_WORDS.row,
+    nameOfRow: (row) => `row ${row}`,
     nameOfReward: String,
   };
 }

@@ -2,7 +2,6 @@
 import { logMemory } from '../../analysis/measuring/memory-plan.js';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
-import { LIBRARY_WORDS } from '../../filter/input/filter-words.js';
 import { isLogName } from '../../logs/rollouts/find-logs.js';
 import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
 import type { LoggedColumns, Texts } from '../../logs/rollouts/rollout.js';
@@ -84,7 +83,7 @@ function sourceOf(path: string, step: LoggedColumns, notes: readonly string[]): 
     },
     groupOfRow: group,
     nameOf: (id) => names[Number(id)] as string,
-    nameOfRow: LIBRARY_WORDS.row,
+    nameOfRow: (row) => `row ${row}`,
     nameOfReward: String,
   };
 }

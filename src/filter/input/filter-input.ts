@@ -1,13 +1,21 @@
-// What filterGroups takes, and its checks: rewards and companions in any accepted form -> one flat column each, in the
-// order of rows, with the group (and episode) of every row.
+// What filterGroups takes: rewards and companions in any accepted form become one float64 column each, in the order of
+// rows, with the group (and episode) of every row.
 import { types } from 'node:util';
 import { checkFields, checkMemory, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { counted, shown } from '../../checks/words.js';
 import { isFloat16Array } from '../../engine/tensor/float16-array.js';
-import { FILTER_OPTIONS } from './filter-options.js';
-import type { FilterWords } from './filter-words.js';
-import { exactNumbers, type Ids, type IndexedIds, indexIds } from './row-ids.js';
+import { columnOf, FILTER_OPTIONS, type FilterMetric } from './filter-options.js';
+import { type RowColumn, RowsProblem, type Sentence } from './sentences.js';
+
+/** Whole numbers, one a row. */
+export type NumberIds = readonly number[] | Int32Array | Uint32Array | Float64Array | Uint16Array | Uint8Array;
+
+/** The same, of 64 bits where they are bigints. */
+export type Ids = NumberIds | readonly (number | bigint)[] | BigInt64Array;
+
+/** Ids of groups: plain numbers, and bigints where one of them is beyond 2^53. */
+export type GroupIds = Float64Array | BigInt64Array;
 
 /** One finite number a row. */
 export type RowValues =
@@ -63,25 +71,24 @@ export interface FilterInput<GroupNames extends Ids = Ids> {
 
 export type ColumnName = keyof FilterInput;
 
-/** The input as flat columns [rows]. */
-export interface InputRows {
-  readonly rows: number;
-  /** How a row is named in an error. */
-  readonly nameOf: (row: number) => string;
-  /** Groups one after the other: the first row of each, and the end. Else `ids` has the group of each row. */
-  readonly offsets: Int32Array | null;
-  readonly ids: IndexedIds | null;
+/** One value a row, or a rollout. */
+export type Columns = Readonly<Record<ColumnName, Float64Array | null>> & { readonly rewards: Float64Array };
+
+export interface FilterRows {
+  /** [rows] index of each row's group, by first appearance. */
+  readonly group: Int32Array;
+  /** [groups] */
+  readonly ids: GroupIds;
   readonly episodes: IndexedIds | null;
   readonly turns: Float64Array | null;
-  /** NaN where one is missing … */
-  readonly rewards: Float64Array;
-  /** … which stands here by row, as it was written; null where none is. */
-  readonly missing: ReadonlyMap<number, null | undefined> | null;
+  /** [rows] rewards are NaN where one is missing. */
+  readonly columns: Columns;
+  /** What stands for each missing reward, by row. */
+  readonly missing: ReadonlyMap<number, null | undefined>;
   /** Columns that came in float32, with its rounding. */
   readonly float32: ReadonlySet<ColumnName>;
-  readonly outcomes: Float64Array | null;
-  readonly entropies: Float64Array | null;
-  readonly lengths: Float64Array | null;
+  /** How a sentence names a row. */
+  readonly nameOf: (row: number) => Sentence[number];
 }
 
 const FIELDS = optionNames<FilterInput>({ rewards: true, outcomes: true, entropies: true, lengths: true });
@@ -93,176 +100,192 @@ const REWARD_FIELDS = optionNames<FlatGroups & LabelledRows>({
   turns: true,
 });
 
+/** Where each group of a matrix begins, and the end; null where rows have ids. */
+type Offsets = Int32Array | null;
+
 /**
- * @throws ArgumentError naming the argument: a wrong form, columns of different lengths, an empty group, what is no
- *   number
+ * @param metric what groups are ranked by
+ * @throws RowsProblem, ArgumentError: a wrong form, a column that the metric needs and nobody gave, columns of different lengths, an empty group, what is not a number
  */
-export function readInput(input: FilterInput, words: FilterWords): InputRows {
+export function readRows(input: FilterInput, metric: FilterMetric): FilterRows {
   if (typeof input !== 'object' || input === null || !('rewards' in input)) {
     throw new ArgumentError('input', 'expected an object with rewards, such as { rewards: [[0, 1], [1, 1]] }');
   }
   checkFields(input, 'input', FIELDS, FILTER_OPTIONS);
   const { rewards } = input;
-  if (Array.isArray(rewards)) {
-    const offsets = groupOffsets(rewards as GroupedRewards);
-    const nameOf = (row: number) => nestedName(offsets, row);
-    return withCompanions(input, offsets, nameOf, {
-      offsets,
-      ids: null,
-      episodes: null,
-      turns: null,
-      ...flatten('rewards', rewards as GroupedRewards, offsets),
-    });
+  const isNested = Array.isArray(rewards);
+  if (!isNested) {
+    if (typeof rewards !== 'object' || rewards === null || !('values' in rewards)) {
+      const forms = 'groups of rollouts (an array of arrays), { values, groupSize }, or { values, groups }';
+      throw new ArgumentError('rewards', `expected ${forms}`);
+    }
+    checkFields(rewards, 'rewards', REWARD_FIELDS, FILTER_OPTIONS);
   }
-  if (typeof rewards !== 'object' || rewards === null || !('values' in rewards)) {
-    throw new ArgumentError(
-      'rewards',
-      'expected groups of rollouts (an array of arrays), { values, groupSize }, or { values, groups }',
-    );
+  const float32 = new Set<ColumnName>();
+  const missing = new Map<number, null | undefined>();
+  const source = rewards as FlatGroups & LabelledRows;
+  const sizes = isNested ? (rewards as GroupedRewards).map((_, at) => groupOf('rewards', rewards, at).length) : null;
+  const values = isNested
+    ? concatenated('rewards', rewards as GroupedRewards, sizes as number[], float32, missing)
+    : flatColumn('rewards', source.values, float32, missing);
+  const rows = values.length;
+  const offsets = sizes !== null ? offsetsOf(sizes) : source.groups === undefined ? evenOffsets(source, rows) : null;
+  const labels = labelsOf(source, offsets, rows);
+  const nameOf = (row: number) => (offsets === null ? { row } : nestedName(offsets, row));
+  const companion = (name: Exclude<ColumnName, 'rewards'>): Float64Array | null => {
+    const given = input[name];
+    if (given === undefined) return null;
+    const groups = Array.isArray(given) && typeof given[0] === 'object' ? (given as GroupedValues) : undefined;
+    if (groups && offsets === null) {
+      throw new RowsProblem(name, 'an array of arrays, but rewards are rows: expected one value a row');
+    }
+    const found =
+      groups && offsets !== null
+        ? concatenated(
+            name,
+            groups,
+            Array.from(offsets.subarray(1), (end, at) => end - (offsets[at] as number)),
+            float32,
+          )
+        : sameLength(name, flatColumn(name, given as RowValues, float32), rows);
+    const bad = firstNonFinite(found);
+    if (bad >= 0) throw new RowsProblem(name, nameOf(bad), ` is ${found[bad]}, expected a finite number`);
+    return found;
+  };
+  const outcomes = companion('outcomes');
+  const columns = { rewards: values, outcomes, entropies: companion('entropies'), lengths: companion('lengths') };
+  const own = columnOf(metric);
+  if (columns[own] === null) {
+    const what = own === 'lengths' ? 'response tokens' : 'mean token entropy';
+    throw new RowsProblem(own, `missing: the metric ${metric} needs the ${what} of each row`);
   }
-  checkFields(rewards, 'rewards', REWARD_FIELDS, FILTER_OPTIONS);
-  const source = rewards as FlatGroups | LabelledRows;
-  const values = rewardColumn(source.values);
-  return 'groups' in source && source.groups !== undefined
-    ? labelled(input, source, values, words)
-    : flat(input, source as FlatGroups, values);
+  return { columns, missing, float32, nameOf, ...labels };
 }
 
-type Rewards = Pick<InputRows, 'rewards' | 'missing'> & { readonly isFloat32: boolean };
-type Shape = Pick<InputRows, 'offsets' | 'ids' | 'episodes' | 'turns'> & Rewards;
-
-function labelled(input: FilterInput, source: LabelledRows, rewards: Rewards, words: FilterWords): InputRows {
-  const rows = rewards.rewards.length;
-  const ids = indexIds(words.argument('groups'), source.groups, rows);
-  const { episodes, turns } = source;
+function labelsOf(
+  { groups, episodes, turns }: LabelledRows,
+  offsets: Offsets,
+  rows: number,
+): Pick<FilterRows, 'group' | 'ids' | 'episodes' | 'turns'> {
+  if (offsets !== null) {
+    const group = new Int32Array(rows);
+    const ids = new Float64Array(offsets.length - 1).map((_, at) => at);
+    for (let row = 0, at = 0; row < rows; row++) {
+      while (row >= (offsets[at + 1] as number)) at++;
+      group[row] = at;
+    }
+    return { group, ids, episodes: null, turns: null };
+  }
+  const indexed = indexIds('groups', groups, rows);
   if (turns !== undefined && episodes === undefined) {
-    throw new ArgumentError(
-      words.argument('turns'),
-      'given without rewards.episodes: say which trajectory each turn belongs to',
-    );
+    throw new RowsProblem('turns', 'given without rewards.episodes: say which trajectory each turn belongs to');
   }
-  const turnsName = words.argument('turns');
-  return withCompanions(input, null, words.row, {
-    offsets: null,
-    ids,
-    episodes: episodes === undefined ? null : indexIds(words.argument('episodes'), episodes, rows),
-    turns: turns === undefined ? null : sameLength(turnsName, column(turnsName, turns), rows),
-    ...rewards,
-  });
-}
-
-function flat(input: FilterInput, { groupSize }: FlatGroups, values: Rewards): InputRows {
-  const { rewards } = values;
-  if (!Number.isSafeInteger(groupSize) || groupSize < 1) {
-    throw new ArgumentError(
-      'rewards.groupSize',
-      `${shown(groupSize)}, expected the number of rollouts in a group, or rewards.groups with the group of each row`,
-    );
-  }
-  if (rewards.length % groupSize !== 0) {
-    const problem = `${counted(rewards.length, 'values')}, which are no whole number of groups of ${groupSize}`;
-    throw new ArgumentError('rewards.values', problem);
-  }
-  const offsets = new Int32Array(rewards.length / groupSize + 1);
-  for (let group = 0; group < offsets.length; group++) offsets[group] = group * groupSize;
-  const nameOf = (row: number) => nestedName(offsets, row);
-  return withCompanions(input, offsets, nameOf, { offsets, ids: null, episodes: null, turns: null, ...values });
-}
-
-function withCompanions(
-  input: FilterInput,
-  offsets: Int32Array | null,
-  nameOf: (row: number) => string,
-  { isFloat32, ...shape }: Shape,
-): InputRows {
-  const rows = shape.rewards.length;
-  const float32 = new Set<ColumnName>(isFloat32 ? ['rewards'] : []);
-  const companion = (name: 'outcomes' | 'entropies' | 'lengths'): Float64Array | null => {
-    const source = input[name];
-    if (source === undefined) return null;
-    const nested = Array.isArray(source) && source.length > 0 && typeof source[0] === 'object';
-    if (nested && offsets === null) {
-      throw new ArgumentError(name, 'an array of arrays, but rewards are rows: expected one value a row');
-    }
-    const { rewards: values, isFloat32 } = nested
-      ? flatten(name, source as GroupedValues, offsets as Int32Array)
-      : { rewards: sameLength(name, column(name, source as RowValues), rows), isFloat32: isSingle(source) };
-    if (isFloat32) float32.add(name);
-    const bad = firstNonFinite(values);
-    if (bad >= 0) throw new ArgumentError(name, `${nameOf(bad)} is ${values[bad]}, expected a finite number`);
-    return values;
-  };
   return {
-    rows,
-    nameOf,
-    ...shape,
-    float32,
-    outcomes: companion('outcomes'),
-    entropies: companion('entropies'),
-    lengths: companion('lengths'),
+    group: indexed.index,
+    ids: groupIds(indexed),
+    episodes: episodes === undefined ? null : indexIds('episodes', episodes, rows),
+    turns: turns === undefined ? null : sameLength('turns', flatColumn('turns', turns, null), rows),
   };
 }
 
-function groupOffsets(groups: GroupedRewards): Int32Array {
-  const offsets = new Int32Array(groups.length + 1);
-  let end = 0;
-  for (let group = 0; group < groups.length; group++) {
-    const { length } = checkedGroup('rewards', groups, group);
-    if (length === 0) {
-      throw new ArgumentError('rewards', `group ${group} has no rollouts: leave it out, or give its rewards`);
-    }
-    end += length;
-    offsets[group + 1] = end;
+function offsetsOf(sizes: readonly number[]): Int32Array {
+  const offsets = new Int32Array(sizes.length + 1);
+  for (const [group, size] of sizes.entries()) {
+    if (size === 0)
+      throw new RowsProblem('rewards', `group ${group} has no rollouts: leave it out, or give its rewards`);
+    offsets[group + 1] = (offsets[group] as number) + size;
   }
   return offsets;
 }
 
-function checkedGroup(name: string, groups: GroupedRewards, group: number): RewardValues {
-  const values: unknown = groups[group];
-  if (Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView)))
-    return values as RewardValues;
-  const advice = name === 'rewards' ? '; for one value a row give { values, groups }' : '';
-  throw new ArgumentError(name, `group ${group} is ${shown(values)}, expected an array of numbers${advice}`);
+function evenOffsets({ groupSize }: FlatGroups, rows: number): Int32Array {
+  if (!Number.isSafeInteger(groupSize) || groupSize < 1) {
+    const expected = 'the number of rollouts in a group, or rewards.groups with the group of each row';
+    throw new ArgumentError('rewards.groupSize', `${shown(groupSize)}, expected ${expected}`);
+  }
+  if (rows % groupSize !== 0) {
+    throw new ArgumentError('rewards.values', `${counted(rows, 'values')} cannot be split into groups of ${groupSize}`);
+  }
+  return new Int32Array(rows / groupSize + 1).map((_, group) => group * groupSize);
 }
 
-/** Groups -> one column, of the shape that `offsets` tells; only rewards may be missing. */
-function flatten(name: ColumnName, groups: GroupedRewards, offsets: Int32Array): Rewards {
-  const count = offsets.length - 1;
-  if (groups.length !== count)
-    throw new ArgumentError(name, `${counted(groups.length, 'groups')}, but rewards have ${count}`);
-  const flat = new Float64Array(offsets[count] as number);
+function groupOf(name: ColumnName, groups: readonly unknown[], group: number): ArrayLike<unknown> {
+  const values = groups[group];
+  if (isArray(values)) return values;
+  const advice = name === 'rewards' ? '; for one value a row give { values, groups }' : '';
+  throw new RowsProblem(name, `group ${group} is ${shown(values)}, expected an array of numbers${advice}`);
+}
+
+/** Groups one after the other; only rewards may be missing. */
+function concatenated(
+  name: ColumnName,
+  groups: GroupedRewards,
+  sizes: readonly number[],
+  float32: Set<ColumnName>,
+  missing?: Map<number, null | undefined>,
+): Float64Array {
+  if (groups.length !== sizes.length) {
+    throw new RowsProblem(name, `${counted(groups.length, 'groups')}, but rewards have ${sizes.length}`);
+  }
+  const column = new Float64Array(sizes.reduce((rows, size) => rows + size, 0));
   let row = 0;
-  let missing: Map<number, null | undefined> | null = null;
-  let singles = 0;
-  for (let group = 0; group < count; group++) {
-    const values = checkedGroup(name, groups, group);
-    const length = (offsets[group + 1] as number) - (offsets[group] as number);
-    if (values.length !== length) {
-      const problem = `group ${group} has ${counted(values.length, 'rollouts')}, but ${counted(length, 'rewards')}`;
-      throw new ArgumentError(name, problem);
+  for (const [group, size] of sizes.entries()) {
+    const values = groupOf(name, groups, group);
+    if (values.length !== size) {
+      const problem = `group ${group} has ${counted(values.length, 'rollouts')}, but ${counted(size, 'rewards')}`;
+      throw new RowsProblem(name, problem);
     }
-    if (isSingle(values)) singles++;
-    for (let rollout = 0; rollout < length; rollout++, row++) {
-      const value: unknown = values[rollout];
-      if (typeof value === 'number') {
-        flat[row] = value;
-        continue;
-      }
-      if (name !== 'rewards' || !isMissing(value)) {
-        const problem = `group ${group}, rollout ${rollout} is ${shown(value)}, expected a number`;
-        throw new ArgumentError(name, problem);
-      }
-      missing ??= new Map();
-      missing.set(row, value);
-      flat[row] = Number.NaN;
+    copyNumbers(values, column, row, missing, (rollout, value) => {
+      throw new RowsProblem(name, `group ${group}, rollout ${rollout} is ${shown(value)}, expected a number`);
+    });
+    row += size;
+  }
+  if (groups.length > 0 && groups.every(isSingle)) float32.add(name);
+  return column;
+}
+
+/** One column as float64; a Float64Array is used as it is. */
+function flatColumn(
+  name: ColumnName | 'turns',
+  values: RewardValues | BigInt64Array,
+  float32: Set<ColumnName> | null,
+  missing?: Map<number, null | undefined>,
+): Float64Array {
+  const refuse = (problem: string): never => {
+    throw name === 'rewards' ? new ArgumentError('rewards.values', problem) : new RowsProblem(name, problem);
+  };
+  checkMemory(values, name === 'rewards' ? 'rewards.values' : name);
+  if (values instanceof Float64Array) return values;
+  if (values instanceof BigInt64Array && name === 'turns') return exactNumbers(values, name);
+  if (!isArray(values)) return refuse(`${shown(values)}, expected an array or typed array of numbers`);
+  if (isSingle(values)) float32?.add(name as ColumnName);
+  if (!Array.isArray(values)) return new Float64Array(values as ArrayLike<number>);
+  const column = new Float64Array(values.length);
+  copyNumbers(values, column, 0, missing, (row, value) => refuse(`row ${row} is ${shown(value)}, expected a number`));
+  return column;
+}
+
+/** NaN stands for a reward that is not there, as JSON and frames of data write it. */
+function copyNumbers(
+  values: ArrayLike<unknown>,
+  column: Float64Array,
+  first: number,
+  missing: Map<number, null | undefined> | undefined,
+  refuse: (at: number, value: unknown) => never,
+): void {
+  for (let at = 0; at < values.length; at++) {
+    const value = values[at];
+    if (typeof value === 'number') column[first + at] = value;
+    else if (missing === undefined || (value !== null && value !== undefined)) refuse(at, value);
+    else {
+      missing.set(first + at, value as null | undefined);
+      column[first + at] = Number.NaN;
     }
   }
-  return { rewards: flat, missing, isFloat32: count > 0 && singles === count };
 }
 
-/** A reward that is not there, as JSON and frames of data write it. */
-function isMissing(value: unknown): value is null | undefined {
-  return value === null || value === undefined;
+function isArray(values: unknown): values is ArrayLike<unknown> {
+  return Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView));
 }
 
 /** Whether its rounding is that of float32, or coarser. */
@@ -270,43 +293,10 @@ function isSingle(values: unknown): boolean {
   return types.isFloat32Array(values) || isFloat16Array(values);
 }
 
-function rewardColumn(values: RewardValues): Rewards {
-  const isFloat32 = isSingle(values);
-  const rows: readonly unknown[] = Array.isArray(values) ? values : [];
-  const missing = new Map<number, null | undefined>();
-  for (let row = 0; row < rows.length; row++) {
-    const value = rows[row];
-    if (isMissing(value)) missing.set(row, value);
-  }
-  if (missing.size === 0) return { rewards: column('rewards.values', values as RowValues), missing: null, isFloat32 };
-  const known = Array.from(rows, (value) => (isMissing(value) ? Number.NaN : value));
-  return { rewards: column('rewards.values', known as number[]), missing, isFloat32 };
-}
-
-/** One column as float64; a Float64Array is used as it is. */
-function column(name: string, values: RowValues | BigInt64Array): Float64Array {
-  checkMemory(values, name);
-  if (values instanceof Float64Array) return values;
-  if (values instanceof BigInt64Array) return exactNumbers(values, name);
-  if (ArrayBuffer.isView(values) && !(values instanceof DataView)) return new Float64Array(values);
-  if (!Array.isArray(values)) {
-    throw new ArgumentError(name, `${shown(values)}, expected an array or typed array of numbers`);
-  }
-  const result = new Float64Array(values.length);
-  for (let row = 0; row < values.length; row++) {
-    const value: unknown = values[row];
-    if (typeof value !== 'number') throw new ArgumentError(name, `row ${row} is ${shown(value)}, expected a number`);
-    result[row] = value;
-  }
-  return result;
-}
-
-function sameLength(name: string, values: Float64Array, rows: number): Float64Array {
+function sameLength(name: ColumnName | 'turns', values: Float64Array, rows: number): Float64Array {
   if (values.length === rows) return values;
-  throw new ArgumentError(
-    name,
-    `${counted(values.length, 'values')}, but there are ${counted(rows, 'rewards')}: give one a row`,
-  );
+  const problem = `${counted(values.length, 'values')}, but there are ${counted(rows, 'rewards')}: give one a row`;
+  throw new RowsProblem(name, problem);
 }
 
 /** Index of the first entry that is NaN or infinite; −1 without. */
@@ -318,12 +308,72 @@ export function firstNonFinite(values: Float64Array): number {
 }
 
 function nestedName(offsets: Int32Array, row: number): string {
-  let low = 0;
-  let high = offsets.length - 1;
-  while (high - low > 1) {
-    const middle = (low + high) >> 1;
-    if ((offsets[middle] as number) <= row) low = middle;
-    else high = middle;
+  const group = offsets.findIndex((first) => first > row) - 1;
+  return `row ${row} (group ${group}, rollout ${row - (offsets[group] as number)})`;
+}
+
+export interface IndexedIds {
+  /** [rows] index of each row's id. */
+  readonly index: Int32Array;
+  /** By index: the id itself. */
+  readonly distinct: readonly (number | bigint)[];
+}
+
+/** @throws RowsProblem for another number of rows, or an id that is not a whole number */
+export function indexIds(column: RowColumn, ids: Ids, rows: number): IndexedIds {
+  if (!Array.isArray(ids) && !(ArrayBuffer.isView(ids) && !(ids instanceof DataView))) {
+    throw new RowsProblem(column, 'expected an array or typed array with one id a row');
   }
-  return `row ${row} (group ${low}, rollout ${row - (offsets[low] as number)})`;
+  if (ids.length !== rows) {
+    const problem = `${counted(ids.length, 'ids')}, but there are ${counted(rows, 'rewards')}: give one a row`;
+    throw new RowsProblem(column, problem);
+  }
+  const index = new Int32Array(rows);
+  const distinct: (number | bigint)[] = [];
+  // Ids that count up from 0, as most do, are their own index and need no table, which V8 ends at 16.8 million.
+  let table: Map<number | bigint, number> | undefined;
+  // Not an id, so that the first one is always looked at.
+  let last: number | bigint = Number.NaN;
+  let lastIndex = -1;
+  for (let row = 0; row < rows; row++) {
+    let id = ids[row] as number | bigint;
+    // Rows of one group mostly stand together.
+    if (id !== last) {
+      if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
+        throw new RowsProblem(column, `row ${row} is ${shown(id)}, expected a whole number`);
+      }
+      last = id;
+      // 5n names what 5 names.
+      if (typeof id === 'bigint' && Number.isSafeInteger(Number(id))) id = Number(id);
+      if (table === undefined && (typeof id === 'bigint' || id < 0 || id > distinct.length)) {
+        table = new Map(distinct.map((known, at) => [known, at]));
+      }
+      lastIndex = table === undefined ? (id as number) : (table.get(id) ?? distinct.length);
+      if (lastIndex === distinct.length) {
+        distinct.push(id);
+        table?.set(id, lastIndex);
+      }
+    }
+    index[row] = lastIndex;
+  }
+  return { index, distinct };
+}
+
+/** @throws RowsProblem for an id beyond 64 bits */
+export function groupIds({ distinct }: IndexedIds): GroupIds {
+  if (distinct.every((id) => Number.isSafeInteger(Number(id)))) return Float64Array.from(distinct, Number);
+  return BigInt64Array.from(distinct, (given) => {
+    const id = BigInt(given);
+    if (BigInt.asIntN(64, id) === id) return id;
+    throw new RowsProblem('groups', `id ${id} does not fit in 64 bits: number the groups`);
+  });
+}
+
+/** Integers of 64 bits in float64. @throws RowsProblem for one that float64 does not hold */
+export function exactNumbers(values: ArrayLike<number | bigint>, column: RowColumn): Float64Array {
+  return Float64Array.from(values, (value, row) => {
+    const number = Number(value);
+    if (typeof value !== 'bigint' || Number.isSafeInteger(number)) return number;
+    throw new RowsProblem(column, `row ${row} is ${value}, beyond 2^53: number them from 0`);
+  });
 }

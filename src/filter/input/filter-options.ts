@@ -129,6 +129,15 @@ const REFERENCE_EPS = 0.01;
 /** Rounding of sums stays below this share of them. */
 const STRICT_EPS = 1e-9;
 
+/** Columns that groups can be ranked by. */
+export type MetricColumn = 'rewards' | 'entropies' | 'lengths';
+
+/** The column that a metric reads. */
+export function columnOf(metric: FilterMetric): MetricColumn {
+  if (metric === 'length') return 'lengths';
+  return metric.startsWith('entropy') ? 'entropies' : 'rewards';
+}
+
 /** Whether the score is a spread within the group, so that a constant group scores zero. */
 export function isSpread(metric: FilterMetric): boolean {
   return metric === 'reward_variance' || metric === 'entropy_variance';
@@ -233,4 +242,21 @@ function refuseUnknownToUpstream(
   if (metric !== 'reward_variance') refuse('metric', metric, 'reward_variance');
   if (direction !== 'largest') refuse('direction', direction, 'largest');
   if (topPMode !== 'linear') refuse('topPMode', topPMode, 'linear');
+}
+
+/**
+ * What the loss is multiplied with when part of the batch was dropped. none: 1. linear, sqrt: of the kept ratio (the
+ * reference's filter_loss_scaling). rho: the share that was asked for, `value` of top_p and top_k (the paper's ρ);
+ * strategies without such a share take the kept ratio.
+ * @returns 0 where nothing was kept and anything but `none` is asked for
+ */
+export function lossScale(kept: number, groups: number, settings: FilterSettings): number {
+  const { lossScale: rule, strategy, value, dialect } = settings;
+  if (rule === 'none') return 1;
+  if (kept === 0) return 0;
+  const ratio = kept / groups;
+  if (rule === 'linear') return ratio;
+  if (rule === 'sqrt') return Math.sqrt(ratio);
+  const asksForShare = strategy === 'top_p' || (strategy === 'top_k' && dialect !== 'upstream');
+  return asksForShare && dialect !== 'dapo' ? Math.min(1, value) : ratio;
 }

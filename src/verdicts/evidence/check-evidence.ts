@@ -4,8 +4,8 @@ import { checkArray, checkFields, checkKnown, checkObject, optionNames } from '.
 import { ArgumentError } from '../../checks/errors.js';
 import { counted, shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import { type FilterWords, LIBRARY_WORDS } from '../../filter/input/filter-words.js';
-import { episodeRewards } from '../../filter/input/turn-rewards.js';
+import type { Spelling } from '../../filter/input/sentences.js';
+import { episodeRewardsAs } from '../../filter/input/turn-rewards.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { rowsByGroup } from './group-outcomes.js';
@@ -179,14 +179,13 @@ export function evidenceOfEpisodes(evidence: StepEvidence): StepEvidence {
   const { groups, episodes, turns, rewards, outcomes } = rows;
   return {
     ...evidence,
-    rows: { ...rows, ...episodeRewards({ groups, episodes, turns, rewards, outcomes }, 'same', WORDS) },
+    rows: { ...rows, ...episodeRewardsAs(SPELLING, { groups, episodes, turns, rewards, outcomes }, 'same') },
   };
 }
 
-const WORDS: FilterWords = {
-  ...LIBRARY_WORDS,
+const SPELLING: Spelling = {
   argument: (column) => `evidence.rows.${column}`,
-  options: { ...LIBRARY_WORDS.options, turnRewards: 'episodeRewards()' },
+  options: { turnRewards: 'episodeRewards()' },
 };
 
 /** NaN and infinities are numbers here: figures that cannot use such a row leave it out. */

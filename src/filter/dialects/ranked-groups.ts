@@ -7,12 +7,10 @@ export interface RankedGroups {
   /** Groups to choose from, ascending. */
   readonly candidates: Uint32Array;
   readonly direction: FilterDirection;
-  /** By how much two figures of this size may differ and still be ties. */
-  rounding(figure: number): number;
 }
 
 /** The candidates from the best figure on; of equal ones the first seen come first. */
-export function sortedGroups({ figures, candidates, direction }: Omit<RankedGroups, 'rounding'>): Uint32Array {
+export function sortedGroups({ figures, candidates, direction }: RankedGroups): Uint32Array {
   const sign = direction === 'largest' ? -1 : 1;
   return candidates.slice().sort((a, b) => sign * ((figures[a] as number) - (figures[b] as number)));
 }
@@ -20,10 +18,16 @@ export function sortedGroups({ figures, candidates, direction }: Omit<RankedGrou
 /**
  * The fewest best groups whose masses come to `wanted`, at least one of them.
  * @param masses [groups]; null: each has 1
+ * @param rounding by how much two figures of this size may differ and still be ties
  * @returns ascending; where the cut falls among ties, the first seen of them
  */
-export function bestGroups(ranked: RankedGroups, masses: Float64Array | null, wanted: number): Uint32Array {
-  const { figures, candidates, direction, rounding } = ranked;
+export function bestGroups(
+  ranked: RankedGroups,
+  masses: Float64Array | null,
+  wanted: number,
+  rounding: (figure: number) => number = () => 0,
+): Uint32Array {
+  const { figures, candidates, direction } = ranked;
   if (candidates.length === 0) return candidates;
   const order = sortedGroups(ranked);
   let count = 0;

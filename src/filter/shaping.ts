@@ -1,9 +1,8 @@
 // Rewards that cannot be what the policy should learn from: variance that comes from shaping alone, and rewards that
 // were normalised before they came here.
-
-import type { SpreadStatistics } from '../group-statistics.js';
-import type { FilterWords } from '../input/filter-words.js';
-import type { GroupIds } from '../input/row-ids.js';
+import type { SpreadStatistics } from './group-statistics.js';
+import type { GroupIds } from './input/filter-input.js';
+import type { Sentence } from './input/sentences.js';
 
 /** Groups named in a warning at most. */
 const NAMED_GROUPS = 8;
@@ -17,23 +16,18 @@ export function variesByShapingAlone(rewards: SpreadStatistics, outcomes: Spread
 }
 
 /** One sentence about the kept groups (ascending) among them; undefined without any. */
-export function shapingWarning(
-  shaped: Uint8Array,
-  kept: Uint32Array,
-  ids: GroupIds,
-  words: FilterWords,
-): string | undefined {
+export function shapingWarning(shaped: Uint8Array, kept: Uint32Array, ids: GroupIds): Sentence | undefined {
   const among = kept.filter((group) => shaped[group] === 1);
   if (among.length === 0) return undefined;
-  const named = [...among.subarray(0, NAMED_GROUPS)]
-    .map((group) => words.group(ids[group] as number | bigint))
-    .join(', ');
+  const named = [...among.subarray(0, NAMED_GROUPS)].map((group) => ({ group: ids[group] as number | bigint }));
   const more = among.length > NAMED_GROUPS ? ` and ${among.length - NAMED_GROUPS} more` : '';
   const [verb, what] = among.length === 1 ? ['has', 'group'] : ['have', 'groups'];
-  return (
+  return [
     `${among.length} of ${kept.length} kept groups ${verb} reward variance from shaping alone, their rollouts all having the ` +
-    `same outcome (${what} ${named}${more}): dialect "dapo" chooses by outcome`
-  );
+      `same outcome (${what} `,
+    ...named.flatMap((group, at) => (at === 0 ? [group] : [', ', group])),
+    `${more}): dialect "dapo" chooses by outcome`,
+  ];
 }
 
 /** Fewer groups than this can have mean 0 and std 1 by chance, as balanced rewards of ±1 do. */
@@ -58,6 +52,7 @@ export function looksNormalised({ counts, constant, mean, variance }: SpreadStat
   return telling >= TELLING_GROUPS;
 }
 
-export const NORMALISED_WARNING =
+export const NORMALISED_WARNING: Sentence = [
   'every group that varies has mean 0 and standard deviation 1: these look like normalised advantages, whose variance says ' +
-  'nothing about the prompt; give the raw rewards';
+    'nothing about the prompt; give the raw rewards',
+];
