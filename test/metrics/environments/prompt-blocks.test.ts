@@ -154,8 +154,8 @@ describe('the note on groups of prompts that the reasoning tells apart', () => {
     const said = await notesOf({ sums, groups, lengths });
     expect(said).toEqual([
       'the 32 prompts fall into about 8 groups that the reasoning tells apart, and within them it does not: is this a ' +
-        'batch of several environments? Name them by `environments` of Monitor or of the step file, or by --columns ' +
-        'environment=NAME, and each is judged by itself',
+        'batch of several environments? Name the environment of each row, and each is judged by itself (`environments` ' +
+        'of rows, a Monitor or a step file; --columns environment=NAME; in Python environment=NAME)',
     ]);
     expect(await notesOf(turned)).toEqual(said);
   });
