@@ -121,8 +121,26 @@ function regimeRecord({ regime, since, sentence, mi, entropy }: Judgement['regim
   };
 }
 
-/** Names in the record beside those of metrics. */
-export const RECORD_PARTS = ['regime', 'verdicts', 'filter', 'template'] as const;
+type RecordPart = 'regime' | 'verdicts' | 'filter' | 'template';
+
+/** Parts of a record beside the metrics, in words. */
+export const PART_WORDS: Readonly<Record<RecordPart, string>> = {
+  regime:
+    "`{ name, since, sentence, mi, entropy }`: where the step stands against the run's start; `name` is null where the " +
+    'evidence does not suffice; `mi` and `entropy` are `{ value, start }` and left out then',
+  verdicts:
+    'every verdict (docs/reference/verdicts.md) that holds at this step, the gravest first: `kind`, `severity`, `since`, ' +
+    '`raised`, `step`, `evidence`, `advice`, `sentence`. Absent when none holds',
+  filter:
+    'for files with rewards: `{ kept, dropped }`, the ids of the groups that the filter (docs/reference/filter.md) would keep ' +
+    '(strict dialect, `top_p` 0.9 of reward variance) and how many it would drop for which reason; with `warnings` where ' +
+    'there are any',
+  template:
+    'in steps with texts: phrases that most prompts share, the one that most hold first: `{ text, tokens, prompts, share, ' +
+    'shareAtFirstStep }`. Absent when there are none',
+};
+
+export const RECORD_PARTS = Object.keys(PART_WORDS) as readonly RecordPart[];
 
 /** Ids beyond 2^53 as text: readers of JSON would round them. */
 function filterRecord({ kept, dropped, warnings }: FilterView): FilterRecord {

@@ -5,7 +5,6 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import * as collapsar from '../../src/index.js';
-import { RECORD_PARTS } from '../../src/step/step-record.js';
 import { collapsar as command } from '../cli/cli-streams.js';
 import { levels } from '../support/package-levels.js';
 
@@ -143,16 +142,6 @@ describe('the command', () => {
   });
 });
 
-describe('docs/reference/cli.md', () => {
-  it('says of every part of a record what it is, and that --metrics selects it', () => {
-    const page = read('reference/cli.md');
-    const rows = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name);
-    expect(rows).toEqual(expect.arrayContaining([...RECORD_PARTS]));
-    const [, selected = ''] = /`--metrics` can also select ([^,]*(?:, [^,]*)*?), by these names/.exec(page) ?? [];
-    for (const part of RECORD_PARTS) expect(selected).toContain(`\`${part}\``);
-  });
-});
-
 describe('docs/reference/filter.md', () => {
   it('names every field of --json, and none that is not there', async () => {
     const { out } = await command(['filter', 'examples/data/collapse/step_00001.safetensors', '--json']);
@@ -165,44 +154,8 @@ describe('docs/reference/filter.md', () => {
   });
 });
 
-describe('docs/reference/cli.md shows what comes', () => {
-  /** What stands under a command in the page. */
-  const shownUnder = (line: string): string =>
-    (read('reference/cli.md').split(`$ collapsar ${line}`)[1] as string)
-      .replace(line.endsWith('\n') ? '' : /^.*\n/, '')
-      .split('```')[0] as string;
-
-  it('has a run as a table', async () => {
-    const { out } = await command(['analyze', 'examples/data/collapse']);
-    expect(out.trim()).toBe(shownUnder('analyze examples/data/collapse\n').trim());
-  });
-
-  it('has a word explained', async () => {
-    const { out } = await command(['explain', 'MI']);
-    expect(out.trim()).toBe(shownUnder('explain MI').trim());
-  });
-
-  it('has a step as a record', async () => {
-    const chosen = ['--jsonl', '--metrics', 'mi_seq_estimate*,retrieval_accuracy'];
-    const { out } = await command(['analyze', 'examples/data/collapse/step_00001.safetensors', ...chosen]);
-    expect(JSON.parse(shownUnder('analyze examples/data/collapse --jsonl'))).toEqual(JSON.parse(out));
-  });
-});
-
 describe('README.md shows what is in the shipped run', () => {
   const page = readFileSync(join(root, 'README.md'), 'utf8');
-
-  it('what its first command prints, on one screen of 80 columns', async () => {
-    expect(page).toContain('npx collapsar analyze examples/data ');
-    const { out } = await command(['analyze', 'examples/data', '--quiet']);
-    const shown = (/^ {4}run [\s\S]*?(?=```)/m.exec(page)?.[0] ?? '').trimEnd();
-    expect(out.trimEnd()).toBe(shown);
-    const lines = shown.split('\n');
-    expect(lines.length).toBeLessThanOrEqual(40);
-    expect(lines.filter((line) => [...line].length > 80)).toEqual([]);
-    expect(lines.slice(0, 5).join()).toContain('✖ collapse');
-    expect(lines.slice(-3).join()).toContain('✖ collapse');
-  });
 
   it('how the task went before the collapse and after', async () => {
     const rates: [number[], number[]] = [[], []];

@@ -36,7 +36,8 @@ const MARGINAL_STD: FigureWords = {
   advice: 'It is the scale of the z-scores.',
 };
 const RETRIEVAL: FigureWords = {
-  definition: 'retrieval: the share of responses that fit their own prompt best (with @k: among the k best).',
+  definition:
+    'retrieval: the share of responses that fit their own prompt best (with @k, k = 2, 4, 8: among the k best).',
   formula: 'share of rows whose best (k best) columns hold the own prompt; ties go to the lower column',
   advice: '1: every response tells its prompt; chance: none does.',
 };
