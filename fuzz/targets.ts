@@ -2,9 +2,9 @@
 // from a source that knows where it ends. Only a FileError may come out; reading past the end, memory beyond the file's
 // size and anything else thrown are findings.
 import { FileError } from '../src/checks/errors.js';
+import { OWN_COLUMNS } from '../src/logs/rollouts/columns.js';
 import type { Container } from '../src/logs/rollouts/format.js';
 import { FORMATS } from '../src/logs/rollouts/formats/index.js';
-import { OWN_COLUMNS } from '../src/logs/rollouts/formats/rollouts/reader.js';
 import { type ReadRolloutsOptions, readRollouts } from '../src/logs/rollouts/read-rollouts.js';
 import { readStepFile } from '../src/logs/steps/step-file.js';
 import type { ByteSource } from '../src/logs/stores/byte-source.js';

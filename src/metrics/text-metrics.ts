@@ -2,12 +2,10 @@
 // keys.
 
 import { checkEngine, checkObject } from '../checks/argument-checks.js';
-import { ArgumentError } from '../checks/errors.js';
 import { shareWithoutRounding, withoutRounding } from '../checks/numbers.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import { checkOptions, is, OPERATION, type OptionTable } from '../checks/options.js';
 import { type EnvironmentLabels, givenEnvironments, type RowEnvironments } from '../checks/row-environments.js';
-import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import type { RowReading } from '../engine/operations/texts/row-readings.js';
 import type { ReadingOptions, TemplatePhrase, TextFigures } from '../engine/operations/texts/text-figures.js';
@@ -16,6 +14,7 @@ import { groupIds, type TextRows } from '../engine/operations/texts/text-rows.js
 import { type EnvironmentFigures, loggedEnvironments, sharedPermutations } from './environments/environment-figures.js';
 import { textBlocksNote } from './environments/text-blocks.js';
 import { textEnvironments } from './environments/text-environments.js';
+import { type Figures, LOG_COLUMN_NAMES, logFigures, NO_ROWS, type RolloutFigures } from './figures/log-columns.js';
 import { TEXT_FIGURES, WITHIN_TEXT_FIGURE } from './figures/text-entries.js';
 import type { Interval } from './step-metrics.js';
 
@@ -26,19 +25,6 @@ export interface TextStep extends TextRows, RolloutFigures {
    * each shows by itself.
    */
   readonly environments?: EnvironmentLabels | RowEnvironments | undefined;
-}
-
-/** One entry a row in each. */
-export interface RolloutFigures {
-  /** True (or 1) where the row was cut off by the length limit: for `truncated_share`. */
-  readonly truncated?: readonly boolean[] | Uint8Array | undefined;
-  /**
-   * ln p of the sampled tokens under their own prompt, nats: for H(Z|X) at its true value. Undefined where it is not
-   * known.
-   */
-  readonly logprobs?: readonly (ArrayLike<number> | undefined)[] | undefined;
-  /** Entropy of the policy, mean over the row's tokens, nats; NaN where it is not known. */
-  readonly entropies?: ArrayLike<number> | undefined;
 }
 
 /** Options of `textMetrics`. */
@@ -110,9 +96,6 @@ const PROBLEMS = {
 export const TEXT_PREFIX = 'text/';
 
 const LENGTH_KEYS = ['response_length/mean', 'response_length/min', 'response_length/max'] as const;
-
-/** H(Z|X) of log-probs, nats a token and nats a response. */
-const ENTROPY_KEYS = ['conditional_entropy_est', 'conditional_entropy_seq_est'] as const;
 
 /**
  * How much a step's texts depend on their prompts (a lower bound of I(X;Z), from texts alone), and what they look like:
@@ -214,9 +197,10 @@ async function measureTexts(
 ): Promise<TextMetrics> {
   const { permutations = 999, seed = 0, firstStep, perPrompt: prompts = false, readings } = options;
   const { signal, onProgress } = options;
-  const { truncated, logprobs, entropies, ...rows } = step;
-  const total = (rows.texts ?? rows.tokens)?.length ?? 0;
-  const beside = besideTexts({ truncated, logprobs, entropies }, total);
+  const total = (step.texts ?? step.tokens)?.length ?? 0;
+  const beside = logFigures(step, total);
+  const rows: TextRows = { ...step };
+  for (const name of LOG_COLUMN_NAMES) delete (rows as RolloutFigures)[name];
   const figures = await engine.textFigures(rows, { permutations, seed, prompts, readings, signal, onProgress });
   const phrases =
     firstStep === undefined ? figures.phrases : await sharesAtFirst(engine, figures.phrases, firstStep, signal);
@@ -244,7 +228,7 @@ export function textMetricsWithout(
   rows: RolloutFigures & { readonly total: number; readonly lengths?: ArrayLike<number> | undefined },
 ): TextMetrics {
   const { total, lengths, ...figures } = rows;
-  const beside = besideTexts(figures, total);
+  const beside = logFigures(figures, total);
   const absent: Record<string, string> = { ...beside.absent };
   for (const { key } of TEXT_FIGURES) if (!(key in beside.values)) absent[key] ??= reason;
   const values = { ...beside.values };
@@ -268,58 +252,6 @@ export function textMetricsWithout(
     phrases: [],
     logged: loggedTexts(values),
   };
-}
-
-/** Figure or reason by key. */
-interface Figures {
-  readonly values: Record<string, number>;
-  readonly absent: Record<string, string>;
-}
-
-/** What needs no texts. @throws {ArgumentError} for columns that do not fit */
-function besideTexts({ truncated, logprobs, entropies }: RolloutFigures, rows: number): Figures {
-  const values: Record<string, number> = {};
-  const absent: Record<string, string> = {};
-  const given = { truncated, logprobs, entropies };
-  for (const [name, column] of Object.entries(given)) {
-    if (column === undefined || column.length === rows) continue;
-    throw new ArgumentError(`step.${name}`, `${column.length} entries for ${rows} rows`);
-  }
-  if (truncated === undefined) absent.truncated_share = 'the log does not say which rows were truncated';
-  else if (rows === 0) absent.truncated_share = NO_ROWS;
-  else values.truncated_share = truncatedRows(truncated) / rows;
-  const sums = (logprobs ?? []).flatMap((row) => (row === undefined || row.length === 0 ? [] : [rowSum(row)]));
-  const finite = sums.filter(({ sum }) => Number.isFinite(sum));
-  const [token, response] = ENTROPY_KEYS;
-  if (finite.length === 0) {
-    const reason =
-      logprobs === undefined ? 'the log has no log-probs of the sampled tokens' : 'no row has finite log-probs';
-    for (const key of ENTROPY_KEYS) absent[key] = reason;
-  } else {
-    values[token] = meanOf(finite.map(({ sum, tokens }) => -sum / tokens));
-    values[response] = meanOf(finite.map(({ sum }) => -sum));
-  }
-  const known = Array.from(entropies ?? []).filter((entropy) => Number.isFinite(entropy));
-  if (known.length > 0) values.token_entropy = meanOf(known);
-  else absent.token_entropy = 'the log has no entropies';
-  return { values, absent };
-}
-
-const NO_ROWS = 'the step has no rows';
-
-function rowSum(row: ArrayLike<number>): { sum: number; tokens: number } {
-  let sum = 0;
-  for (let at = 0; at < row.length; at++) sum += row[at] as number;
-  return { sum, tokens: row.length };
-}
-
-const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
-
-function truncatedRows(truncated: readonly boolean[] | Uint8Array): number {
-  if (!Array.isArray(truncated) && !(truncated instanceof Uint8Array)) {
-    throw new ArgumentError('step.truncated', `got ${shown(truncated)}, expected an array of booleans or a Uint8Array`);
-  }
-  return (truncated as readonly (boolean | number)[]).reduce<number>((sum, cut) => sum + (cut ? 1 : 0), 0);
 }
 
 function loggedTexts(values: Readonly<Record<string, number>>): Record<string, number> {

@@ -1,9 +1,11 @@
 // The texts of a step's rows -> its text figures: what a trainer that scores nothing, or not at this step, has at hand.
-import { checkKnown, optionNames } from '../checks/argument-checks.js';
+import { checkKnown } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { optionsObject } from '../checks/options.js';
 import { pickRows as pickLabels } from '../checks/row-environments.js';
 import type { Engine } from '../engine/engine.js';
+import { TEXT_COLUMNS } from '../engine/operations/texts/text-rows.js';
+import { LOG_COLUMN_NAMES } from '../metrics/figures/log-columns.js';
 import type { TextStep } from '../metrics/text-metrics.js';
 import { firstTurns } from '../step/first-turns.js';
 import { type MeasuredTexts, measureTexts, pickRows, writtenRows } from '../step/measured-texts.js';
@@ -15,16 +17,7 @@ import type { OpenLabels } from './outcomes/step-labels.js';
  */
 export type RolloutRows = Omit<TextStep, 'groups' | 'environments'>;
 
-const FIELDS = optionNames<RolloutRows>({
-  texts: true,
-  tokens: true,
-  prompts: true,
-  promptTokens: true,
-  samples: true,
-  truncated: true,
-  logprobs: true,
-  entropies: true,
-});
+const FIELDS = [...TEXT_COLUMNS.filter((name) => name !== 'groups'), ...LOG_COLUMN_NAMES];
 
 /** @throws {ArgumentError} (as a rejection) for rows that do not fit the labels; `signal.reason` when aborted */
 export async function rolloutTexts(

@@ -6,15 +6,12 @@ import { percent } from '../../checks/numbers.js';
 import { type RowEnvironments, rowEnvironments } from '../../checks/row-environments.js';
 import type { Engine } from '../../engine/engine.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
+import { columnsBeside, type Texts } from '../../logs/rollouts/columns.js';
 import type { LoggedText } from '../../logs/rollouts/logged-text.js';
-import type { LoggedColumns, RolloutStep, Texts } from '../../logs/rollouts/rollout.js';
+import type { LoggedColumns, RolloutStep } from '../../logs/rollouts/rollout.js';
 import type { LoggedStep, ReadRollouts } from '../../logs/rollouts/rollout-logs.js';
-import {
-  type RolloutFigures,
-  type TextMetrics,
-  type TextStep,
-  textMetricsWithout,
-} from '../../metrics/text-metrics.js';
+import type { RolloutFigures } from '../../metrics/figures/log-columns.js';
+import { type TextMetrics, type TextStep, textMetricsWithout } from '../../metrics/text-metrics.js';
 import { firstTurns } from '../../step/first-turns.js';
 import { measureStep } from '../../step/measure-step.js';
 import { type FirstRows, type MeasuredTexts, measureTexts, pickRows, writtenRows } from '../../step/measured-texts.js';
@@ -112,19 +109,19 @@ export function textRowsOf(step: LoggedColumns, rows = sampledRows(step)): TextR
 export function textStepOf(step: RolloutStep): TextStep | undefined {
   const rows = sampledRows(step);
   const texts = textRowsOf(step, rows);
-  return texts && { ...texts, ...pickRows(besideTexts(step), rows), environments: environmentsOf(step, rows) };
+  return (
+    texts && {
+      ...texts,
+      ...pickRows<RolloutFigures>(columnsBeside(step), rows),
+      environments: environmentsOf(step, rows),
+    }
+  );
 }
 
 /** Undefined where the log names none. */
 function environmentsOf({ environment }: LoggedColumns, rows: readonly number[]): RowEnvironments | undefined {
   return environment && rowEnvironments(rows.map((row) => environment[row]));
 }
-
-const besideTexts = ({ truncated, logprobs, entropy: entropies }: LoggedColumns) => ({
-  truncated,
-  logprobs,
-  entropies,
-});
 
 async function textsOf(
   engine: Engine,
@@ -135,7 +132,7 @@ async function textsOf(
 ): Promise<MeasuredTexts> {
   const rows = sampledRows(step);
   const texts = textRowsOf(step, rows);
-  const beside = pickRows(besideTexts(step), rows);
+  const beside = pickRows<RolloutFigures>(columnsBeside(step), rows);
   const options = { permutations, seed, perPrompt, placesBytes: true };
   const measured =
     texts === undefined

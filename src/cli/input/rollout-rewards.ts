@@ -2,9 +2,10 @@
 import { logMemory } from '../../analysis/measuring/memory-plan.js';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
+import type { Texts } from '../../logs/rollouts/columns.js';
 import { isLogName } from '../../logs/rollouts/find-logs.js';
 import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
-import type { LoggedColumns, Texts } from '../../logs/rollouts/rollout.js';
+import type { LoggedColumns } from '../../logs/rollouts/rollout.js';
 import { type LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import type { FilterSource } from './filter-source.js';
 

@@ -1,6 +1,6 @@
 // How to read rollout logs, as options of the commands that read them.
 import { type Command, InvalidArgumentError } from 'commander';
-import { OWN_COLUMNS, type OwnColumn } from '../../logs/rollouts/formats/rollouts/reader.js';
+import { OWN_COLUMNS, type OwnColumn } from '../../logs/rollouts/columns.js';
 import type { LogOptions } from '../../logs/rollouts/log-options.js';
 import { notEmpty, wholeNumber } from './option-values.js';
 

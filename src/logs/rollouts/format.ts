@@ -1,7 +1,8 @@
 // What a reader of one trainer's log is: how it knows its files, and what a line or a row of them says.
 import { basename, dirname } from 'node:path';
+import type { RolloutColumn } from './columns.js';
 import type { Fields } from './fields.js';
-import type { LoggedRollout, RolloutColumn } from './rollout.js';
+import type { LoggedRollout } from './rollout.js';
 
 export type Container = 'json-lines' | 'parquet' | 'csv';
 

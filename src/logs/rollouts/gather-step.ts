@@ -2,22 +2,23 @@
 // what follows it.
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
+import {
+  COLUMN_NAMES,
+  COLUMNS,
+  type Rollout,
+  type RolloutColumn,
+  type RowValues,
+  type StepColumns,
+  type Texts,
+  type TokenLists,
+} from './columns.js';
 import type { RolloutFormat } from './format.js';
 import { groupsOf } from './groups.js';
 import type { LoggedText } from './logged-text.js';
 import { actionIn, type ReasoningTags, splitTokens, splitter } from './reasoning.js';
 import type { RewardWeights } from './rewards/reward-weights.js';
 import { type RewardColumns, totalReward } from './rewards/total-reward.js';
-import {
-  type LoggedColumns,
-  type LoggedTexts,
-  ROLLOUT_COLUMNS,
-  type Rollout,
-  type RolloutColumn,
-  type RolloutStep,
-  type Texts,
-  type TokenLists,
-} from './rollout.js';
+import type { LoggedColumns, LoggedTexts, RolloutStep } from './rollout.js';
 import { promptEnvironments } from './rows/environments.js';
 import { leaveOutRepeats } from './rows/repeated-rows.js';
 import type { StepRows } from './rows/step-rows.js';
@@ -53,9 +54,9 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
   const repeats = leaveOutRepeats(rows, notes);
   rows.readTexts('prompt');
   const absent: Partial<Record<RolloutColumn, string>> = {};
-  for (const [name, what] of Object.entries(ROLLOUT_COLUMNS) as [RolloutColumn, string][]) {
+  for (const name of COLUMN_NAMES) {
     if (name !== 'step' && name !== 'run' && !has(rows, name))
-      absent[name] = format.absent[name] ?? `the log has no ${what}`;
+      absent[name] = format.absent[name] ?? `the log has no ${COLUMNS[name].words}`;
   }
   const groups = groupsOf(rows, files, options.groupSize, notes);
   if (groups === undefined) {
@@ -71,33 +72,23 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
   const tokens = rows.column<Int32Array>('tokens');
   const { reward, rewards } = rewardsOf(rows, origin, options.rewardColumns, absent, notes);
   return {
+    ...gatherColumns(rows),
     format: format.name,
     files,
     step,
     run,
     runDirectory,
     rows: rows.rows,
-    row: numbers(rows, 'row'),
     group: groups?.group,
     groupIds: groups?.ids ?? [],
     groupSource: groups?.source,
-    prompt: present(rows, 'prompt'),
-    promptTokens: present(rows, 'promptTokens'),
-    output: present(rows, 'output'),
-    tokens: present(rows, 'tokens'),
     reasoning: texts.reasoning,
     reasoningTokens: lists?.reasoning,
     action: texts.action,
     reward,
     rewards,
-    outcome: numbers(rows, 'outcome'),
     logprobs: logprobsOf(rows, tokens, absent),
-    entropy: numbers(rows, 'entropy'),
-    length: numbers(rows, 'length'),
     truncated: truncatedOf(rows, texts.cut, lists?.cut),
-    sample: present(rows, 'sample'),
-    episode: present(rows, 'episode'),
-    turn: numbers(rows, 'turn'),
     environment: has(rows, 'environment')
       ? promptEnvironments(rows.column<string>('environment') ?? [], groups, files[0] ?? '')
       : undefined,
@@ -106,6 +97,18 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     badRows: rows.bad,
     repeats,
   };
+}
+
+const NUMBERS: ReadonlySet<keyof RowValues> = new Set(['count', 'number', 'outcome', 'mean']);
+
+/** Each column as its kind is held. */
+function gatherColumns(rows: StepRows): StepColumns {
+  const gathered = COLUMN_NAMES.map((name) => {
+    const kind: keyof RowValues = COLUMNS[name].kind;
+    const column = NUMBERS.has(kind) ? numbers(rows, name) : present<unknown>(rows, name);
+    return [name, kind === 'flag' ? column && Uint8Array.from(column, Number) : column];
+  });
+  return Object.fromEntries(gathered) as StepColumns;
 }
 
 function has(rows: StepRows, name: RolloutColumn): boolean {

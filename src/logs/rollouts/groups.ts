@@ -2,8 +2,9 @@
 import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
+import type { RolloutColumn } from './columns.js';
 import { bufferOver } from './logged-text.js';
-import type { GroupSource, RolloutColumn } from './rollout.js';
+import type { GroupSource } from './rollout.js';
 
 /** Rows of a step, as columns. */
 interface Rows {

@@ -2,10 +2,10 @@
 // no text, such as images, tell one prompt from another by their hash.
 import { createHash } from 'node:crypto';
 import { printable } from '../../checks/words.js';
+import type { Rollout } from './columns.js';
 import { type Fields, fieldsOf, LineProblem, type ObjectFields, wrong } from './fields.js';
 import { parseJsonLine } from './json-lines/json-line.js';
 import { type LoggedText, textOf } from './logged-text.js';
-import type { Rollout } from './rollout.js';
 
 interface Message {
   readonly role: string;

@@ -4,10 +4,11 @@
 import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import type { FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
+import type { Texts } from './columns.js';
 import { DEFAULT_MEMORY, LOG_OPTIONS, type LogOptions, logReading } from './log-options.js';
 import { textOf } from './logged-text.js';
 import { THINK, tagIds } from './reasoning.js';
-import type { LoggedColumns, RolloutStep, Texts } from './rollout.js';
+import type { LoggedColumns, RolloutStep } from './rollout.js';
 import { type LoggedStep, RolloutLogs } from './rollout-logs.js';
 
 /** Options of `readRollouts`. */

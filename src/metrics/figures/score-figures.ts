@@ -3,7 +3,14 @@ import { figure as shortFigure, withoutRounding } from '../../checks/numbers.js'
 import { RETRIEVAL_AT } from '../measured-step.js';
 import type { Profile } from '../step-metrics.js';
 import { chanceLevel, exactChanceLevel } from './chance.js';
-import { type AveragedFigure, type FigureWords, NO_MARGINAL, type ScoreFigure, type StepFound } from './figure.js';
+import {
+  type AveragedFigure,
+  type FigureWords,
+  type NamedFigure,
+  NO_MARGINAL,
+  type ScoreFigure,
+  type StepFound,
+} from './figure.js';
 import { isSaturated, mostInformation } from './saturation.js';
 
 /**
@@ -497,3 +504,9 @@ export const SCORE_FIGURES: readonly ScoreFigure[] = [
     },
   },
 ];
+
+/** A figure of something else that cross-scores have under the same key means the same. */
+export function asOfScores(key: string): Pick<NamedFigure, 'key' | 'words'> {
+  const { words } = SCORE_FIGURES.find((entry) => entry.key === key) as NamedFigure;
+  return { key, words };
+}

@@ -1,7 +1,8 @@
 // The figures of texts, one entry each, in the order of a step's record. architecture.md says how one is added.
 import type { TextFigures } from '../../engine/operations/texts/text-figures.js';
 import type { FigureWords, NamedFigure } from './figure.js';
-import { SCORE_FIGURES } from './score-figures.js';
+import { CUT, LOG_FIGURES } from './log-columns.js';
+import { asOfScores } from './score-figures.js';
 
 /** A figure that the engine gives, or NaN for the reason of `absent`. */
 interface EngineTextFigure extends NamedFigure {
@@ -43,22 +44,11 @@ const COPIES: FigureWords = {
   formula: 'rows whose token list occurs again / rows',
   advice: 'Copies across prompts of more than half of the rows say the same whatever is asked.',
 };
-const CUT: FigureWords = {
-  definition: 'Rows without a token, and rows that the length limit cut.',
-  formula: 'such rows / all rows',
-  advice: 'Truncated rows that triple go with loops.',
-};
 const LENGTH: FigureWords = {
   definition: 'Tokens of the texts.',
   formula: 'mean, least and most over all rows',
   advice: 'Longer, noisier texts loosen the bound.',
 };
-
-/** A figure that cross-scores have under the same key means the same. */
-function asOfScores(key: string): Pick<NamedFigure, 'key' | 'words'> {
-  const { words } = SCORE_FIGURES.find((entry) => entry.key === key) as NamedFigure;
-  return { key, words };
-}
 
 const retrievalAt = (at: 0 | 1 | 2 | 3): Omit<EngineTextFigure, 'shown'> => ({
   ...asOfScores(at === 0 ? 'retrieval_accuracy' : `retrieval_accuracy@${2 ** at}`),
@@ -214,22 +204,7 @@ export const TEXT_FIGURES: readonly TextFigure[] = [
   },
   { key: 'response_length/min', of: 'rows', value: ({ leastTokens }) => leastTokens, words: LENGTH },
   { key: 'response_length/max', of: 'rows', value: ({ mostTokens }) => mostTokens, words: LENGTH },
-  { key: 'truncated_share', of: 'log', words: CUT },
-  {
-    ...asOfScores('conditional_entropy_est'),
-    of: 'log',
-    shown: { report: 'entropy', sinks: true, gauge: { name: 'entropy_nats_per_token' } },
-  },
-  { ...asOfScores('conditional_entropy_seq_est'), of: 'log' },
-  {
-    key: 'token_entropy',
-    of: 'log',
-    words: {
-      definition: 'Entropy of the policy where it sampled, as the log has it, in nats a token.',
-      formula: 'mean over rows of their mean over tokens',
-      advice: 'It estimates H(Z|X) as log-probs do.',
-    },
-  },
+  ...LOG_FIGURES.map((figure) => ({ ...figure, of: 'log' as const })),
 ];
 
 /** How the bound divides, where a step has several environments. */

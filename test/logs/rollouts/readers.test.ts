@@ -3,7 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot as root } from '../../../src/checks/package-root.js';
+import { TEXT_COLUMNS } from '../../../src/engine/operations/texts/text-rows.js';
+import { COLUMNS } from '../../../src/logs/rollouts/columns.js';
 import type { RolloutFormat } from '../../../src/logs/rollouts/format.js';
+import { LOG_COLUMN_NAMES } from '../../../src/metrics/figures/log-columns.js';
 
 const FOLDER = join(root, 'src/logs/rollouts/formats');
 const names = readdirSync(FOLDER, { withFileTypes: true })
@@ -13,6 +16,18 @@ const names = readdirSync(FOLDER, { withFileTypes: true })
 const readers: readonly RolloutFormat[] = await Promise.all(
   names.map(async (name) => (await import(join(FOLDER, name, 'reader.ts'))).reader),
 );
+const GUIDE = join(root, 'docs/guide/from-logs.md');
+
+const row = (...cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
+
+/** The page with these rows in the table of that heading. */
+function withTable(page: string, heading: string, rows: readonly string[]): string {
+  const words = heading.replaceAll('|', '\\|');
+  const parts = page.split(new RegExp(`(?<=^\\| ${words} \\|.*\n.*\n)(?:\\|.*\n)+`, 'm'));
+  expect(parts, `a table with the heading "| ${heading} |"`).toHaveLength(2);
+  return parts.join(rows.join(''));
+}
+
 const ADVICE = 'npx vitest run test/logs/rollouts/readers.test.ts -u writes it';
 
 describe('the readers of rollout logs', () => {
@@ -33,22 +48,36 @@ ${names.map((name) => `  ${camel(name)},\n`).join('')}];
   });
 
   it('are rows of the tables of docs/guide/from-logs.md', async () => {
-    const path = join(root, 'docs/guide/from-logs.md');
-    const row = (...cells: string[]): string => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
-    let page = readFileSync(path, 'utf8');
-    const table = (heading: string, rows: readonly string[]): void => {
-      const parts = page.split(new RegExp(`(?<=^\\| reader \\| ${heading} \\|.*\n.*\n)(?:\\|.*\n)+`, 'm'));
-      expect(parts, `a table with the heading "| reader | ${heading} |"`).toHaveLength(2);
-      page = parts.join(rows.join(''));
-    };
-    table(
-      'what makes the trainer write it',
+    let page = readFileSync(GUIDE, 'utf8');
+    page = withTable(
+      page,
+      'reader | what makes the trainer write it',
       readers.map(({ name, setting, gives }) => row(`\`${name}\``, setting, gives)),
     );
-    table(
-      'environment',
+    page = withTable(
+      page,
+      'reader | environment',
       readers.flatMap(({ name, environment }) => (environment === undefined ? [] : row(`\`${name}\``, environment))),
     );
-    await expect(page, ADVICE).toMatchFileSnapshot(path);
+    await expect(page, ADVICE).toMatchFileSnapshot(GUIDE);
+  });
+});
+
+describe('the columns of rollouts', () => {
+  it('that can be mapped are rows of a table of docs/guide/from-logs.md', async () => {
+    const rows = Object.values<{ words: string; own?: string; note?: string }>(COLUMNS).flatMap(
+      ({ own, words, note }) => (own === undefined ? [] : row(`\`${own}\``, note ? `${words}: ${note}` : words)),
+    );
+    const page = withTable(readFileSync(GUIDE, 'utf8'), 'column | what it is', rows);
+    await expect(page, ADVICE).toMatchFileSnapshot(GUIDE);
+  });
+
+  it('that stand beside texts are known to the figures, and the sidecar’s page names what it takes', () => {
+    const beside = Object.values(COLUMNS).flatMap((column) => ('beside' in column ? [column.beside as string] : []));
+    expect(beside.sort()).toEqual([...LOG_COLUMN_NAMES].sort());
+    const page = readFileSync(join(root, 'docs/reference/sidecar.md'), 'utf8');
+    const [, named = ''] = /`rows`: `\{ (.*?) \}`/.exec(page) ?? [];
+    const names = named.split(/, | \\\| /).map((name) => name.replace('?', ''));
+    expect(names.sort()).toEqual([...TEXT_COLUMNS, ...LOG_COLUMN_NAMES, 'environments'].sort());
   });
 });

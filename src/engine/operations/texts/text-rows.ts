@@ -34,7 +34,7 @@ export interface TextRows {
   readonly samples?: Integers | readonly (number | bigint | string)[] | undefined;
 }
 
-const FIELDS = optionNames<TextRows>({
+export const TEXT_COLUMNS = optionNames<TextRows>({
   texts: true,
   tokens: true,
   groups: true,
@@ -60,7 +60,7 @@ export interface PackedRows {
  */
 export function textRowsArguments(rows: TextRows, memory: TextMemory): PackedRows {
   checkObject(rows, 'rows');
-  checkFields(rows, 'rows', FIELDS);
+  checkFields(rows, 'rows', TEXT_COLUMNS);
   const { texts, tokens } = rows;
   if ((texts === undefined) === (tokens === undefined)) {
     throw new ArgumentError(

@@ -1,8 +1,8 @@
 // Rows of a step that were logged more than once.
 import { createHash } from 'node:crypto';
 import { counted } from '../../../checks/words.js';
+import type { RolloutColumn } from '../columns.js';
 import { isSameText, type LoggedText } from '../logged-text.js';
-import type { RolloutColumn } from '../rollout.js';
 import type { StepRows } from './step-rows.js';
 import { hashValue } from './value-digest.js';
 

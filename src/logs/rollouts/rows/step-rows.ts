@@ -1,8 +1,9 @@
 // The rows of one step as they come, piece by piece, as columns.
+
+import type { RolloutColumn } from '../columns.js';
 import { giveBack } from '../json-lines/line-blocks.js';
 import { ROW_BYTES } from '../log-part.js';
 import { bufferOver, type LoggedText } from '../logged-text.js';
-import type { RolloutColumn } from '../rollout.js';
 import type { BatchTexts, RowBatch } from './row-batch.js';
 
 /** An array, beside its elements. */

@@ -1,6 +1,7 @@
 // `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of
 // anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
 import { ArgumentError } from '../../../../checks/errors.js';
+import { COLUMN_NAMES, COLUMNS, OWN_COLUMNS, type OwnColumn, ownName, type RowValues } from '../../columns.js';
 import { type Fields, floatsOf } from '../../fields.js';
 import { type Place, placeByNames, type RolloutFormat, rollout } from '../../format.js';
 import { promptIn, saidIn } from '../../messages.js';
@@ -8,32 +9,6 @@ import type { LoggedRollout } from '../../rollout.js';
 import { followingPaths, withRoots } from '../../rows/dotted-paths.js';
 import { environmentName } from '../../rows/environments.js';
 import { samplesIn } from '../../rows/samples-in-row.js';
-
-/** Columns of a rollouts file, and what they may be mapped to. */
-export const OWN_COLUMNS = [
-  'step',
-  'group',
-  'output',
-  'tokens',
-  'prompt',
-  'prompt_tokens',
-  'reasoning',
-  'action',
-  'reward',
-  'outcome',
-  'turn',
-  'episode',
-  'logprobs',
-  'entropy',
-  'truncated',
-  'length',
-  'sample',
-  'run',
-  'environment',
-] as const;
-
-/** A column of our own rollout logs. */
-export type OwnColumn = (typeof OWN_COLUMNS)[number];
 
 /** Our name of a column -> the name that it has in the file. */
 export type ColumnNames = Readonly<Partial<Record<OwnColumn, string>>>;
@@ -103,34 +78,34 @@ function placeOf(path: string, root?: string): Place {
 }
 
 function ownRow(line: Fields, names: ColumnNames): LoggedRollout {
-  const read = <T>(name: OwnColumn, as: (column: string) => T | undefined): T | undefined => {
-    const column = names[name];
-    return column === undefined ? undefined : as(column);
-  };
-  const tokens = read('tokens', (column) => line.tokens(column));
-  const said = read('output', (column) => saidIn(line, column));
-  return rollout({
-    step: read('step', (column) => line.count(column)),
-    run: read('run', (column) => line.id(column)),
-    group: read('group', (column) => line.id(column)),
-    prompt: read('prompt', (column) => promptIn(line, column)),
-    promptTokens: read('prompt_tokens', (column) => line.tokens(column)),
-    ...said,
-    tokens,
-    reasoning: read('reasoning', (column) => line.written(column)) ?? said?.reasoning,
-    action: read('action', (column) => line.id(column)) ?? said?.action,
-    reward: read('reward', (column) => line.outcome(column)),
-    outcome: read('outcome', (column) => line.outcome(column)),
-    turn: read('turn', (column) => line.count(column)),
-    episode: read('episode', (column) => line.id(column)),
-    logprobs: read('logprobs', (column) => line.floats(column)),
-    entropy: read('entropy', (column) => meanIn(line, column)),
-    truncated: read('truncated', (column) => line.flag(column)),
-    length: read('length', (column) => line.count(column)) ?? tokens?.length,
-    sample: read('sample', (column) => line.id(column)),
-    environment: read('environment', (column) => environmentName(line.value(column))),
-  });
+  const row: LoggedRollout = {};
+  for (const name of COLUMN_NAMES) {
+    const own = ownName(name);
+    const column = own && names[own];
+    if (column === undefined) continue;
+    const { kind } = COLUMNS[name];
+    // Columns of their own come after what the response says of them.
+    if (kind === 'said') Object.assign(row, saidIn(line, column));
+    else Object.assign(row, { [name]: READ[kind](line, column) ?? row[name] });
+  }
+  return rollout({ ...row, length: row.length ?? row.tokens?.length });
 }
+
+/** How a column of each kind is read. */
+const READ: Readonly<Record<Exclude<keyof RowValues, 'said'>, (line: Fields, column: string) => unknown>> = {
+  text: (line, column) => line.written(column),
+  prompt: promptIn,
+  id: (line, column) => line.id(column),
+  name: (line, column) => environmentName(line.value(column)),
+  count: (line, column) => line.count(column),
+  number: (line, column) => line.number(column),
+  outcome: (line, column) => line.outcome(column),
+  mean: meanIn,
+  flag: (line, column) => line.flag(column),
+  tokens: (line, column) => line.tokens(column),
+  numbers: (line, column) => line.floats(column),
+  parts: (line, column) => line.value(column),
+};
 
 /** One number, or one a token: their mean. */
 function meanIn(line: Fields, column: string): number | undefined {
