@@ -1,5 +1,4 @@
-// One call of an operation in a process of its own -> how far its memory rose, as JSON on stdout. Of
-// engine-peak.test.ts.
+// Calls one operation in a process of its own and prints as JSON how far its memory rose, for engine-peak.test.ts.
 //   node --expose-gc test/engine/engine-peak-call.mjs '{"operation", "dtype", "shape", "strides"?, "threads"}'
 import { readFileSync } from 'node:fs';
 import { openEngine } from '../../dist/index.js';
@@ -32,6 +31,15 @@ function perRow(rows, label) {
  * @returns {{ call: (engine: import('../../dist/index.js').Engine) => Promise<object>, labelBytes: number }}
  */
 function prepare() {
+  if (operation === 'textFigures') {
+    const [rows, tokens, prompts] = shape;
+    const ids = Array.from({ length: rows }, (_, row) =>
+      Int32Array.from({ length: tokens }, (_, at) => (row * at) % 997),
+    );
+    const groups = ids.map((_, row) => row % prompts);
+    const options = { permutations: 0, seed: 0 };
+    return { call: (engine) => engine.textFigures({ tokens: ids, groups }, options), labelBytes: 0 };
+  }
   const tensor = filledInput();
   if (operation === 'sumTokens') {
     const [, rows, tokens] = shape;

@@ -1,6 +1,5 @@
-// How much memory an operation takes above its input: its outputs, and under 1 MB a thread whatever the input. Each
-// call has a process of its own (engine-peak-call.mjs): the peak of a process never falls. Counted apart: copies of the
-// labels, some bytes a row. Left out: scoreStats with `signatures`, whose tables have an entry a column.
+// Measures how much memory an operation takes above its input. Each call has a process of its own
+// (engine-peak-call.mjs), because the peak of a process never falls.
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,10 +17,18 @@ const threads = 2;
 const firstCall = 0.5 * MB;
 
 interface Call {
-  operation: 'logitStats' | 'sumTokens' | 'scoreStats';
-  dtype: 'float32' | 'float16' | 'bfloat16';
+  operation: 'logitStats' | 'sumTokens' | 'scoreStats' | 'textFigures';
+  dtype?: 'float32' | 'float16' | 'bfloat16';
   shape: number[];
   strides?: number[];
+}
+
+/** The call's memory above its input, its outputs and the copies of its labels, in bytes. */
+async function measured(call: Call): Promise<{ rise: number; outputBytes: number; labelBytes: number }> {
+  const program = join(fileURLToPath(new URL('.', import.meta.url)), 'engine-peak-call.mjs');
+  const given = JSON.stringify({ ...call, threads });
+  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', program, given]);
+  return JSON.parse(stdout);
 }
 
 const K = 2 ** 10;
@@ -51,14 +58,21 @@ const canTell = existsSync('/proc/self/status') && process.env.COLLAPSAR_SANITIZ
 describe.skipIf(!canTell)('memory above the input, by /proc/self/status', () => {
   beforeAll(() => buildIfStale());
 
+  // Left out: scoreStats with `signatures`, whose tables have an entry a column.
   it.each(calls)('is the outputs and under 1 MB a thread: %s', async (_, call) => {
-    const program = join(fileURLToPath(new URL('.', import.meta.url)), 'engine-peak-call.mjs');
-    const given = JSON.stringify({ ...call, threads });
-    const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', program, given]);
-    const { rise, outputBytes, labelBytes } = JSON.parse(stdout);
+    const { rise, outputBytes, labelBytes } = await measured(call);
     expect(outputBytes).toBeGreaterThan(0);
     // The outputs are counted, so that the figure is one of this call and not of memory that was there before.
     expect(rise).toBeGreaterThan(outputBytes - firstCall);
     expect(rise - outputBytes - labelBytes).toBeLessThan(threads * MB + firstCall);
+  });
+
+  it('keeps 256 MB of the scores of texts at a time, beside those that the half split tests', async () => {
+    const [rows, tokens, prompts] = [12_000, 10, 4_000];
+    const { rise } = await measured({ operation: 'textFigures', shape: [rows, tokens, prompts] });
+    const tested = (rows / 3) * prompts * 8;
+    expect(rise).toBeGreaterThan(tested);
+    // All scores, of which those of the half split are a quarter, would be 512 MB.
+    expect(rise).toBeLessThan(tested + 2 ** 28 + 100 * MB);
   });
 });

@@ -1,4 +1,4 @@
-// What a tile of permutations yields is a count, so that the order of tiles cannot matter.
+// Adds up counts, one for each tile of permutations, so that the order of tiles does not matter.
 #include "half_split.h"
 
 #include <cmath>

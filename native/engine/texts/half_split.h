@@ -1,4 +1,4 @@
-// Does the text depend on the prompt at all? A permutation p-value over the rows that test the half split.
+// Tests whether the text depends on the prompt at all: a permutation p-value over the rows that test the half split.
 #pragma once
 
 #include "row_scores.h"

@@ -1,10 +1,7 @@
-// Tokens -> 64-bit hashes of their n-grams: what a row is counted by.
+// 64-bit hashes of n-grams of tokens, by which a row's features are counted.
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstdint>
-#include <vector>
 
 namespace collapsar {
 
@@ -29,20 +26,8 @@ struct NgramHash {
   // Stand before the first token and after the last.
   static constexpr std::uint64_t kBegin = 0x4b33a62ed433d4a3u, kEnd = 0x4d5a2da51de1aa47u;
 
-  static std::int64_t pairCount(std::int64_t tokens) { return tokens > 0 ? tokens + 1 : 0; }
-  static std::int64_t featureCount(std::int64_t tokens) { return tokens + pairCount(tokens); }
+  static std::int64_t featureCount(std::int64_t tokens) { return tokens > 0 ? 2 * tokens + 1 : 0; }
   static std::int64_t fourCount(std::int64_t tokens) { return tokens > 3 ? tokens - 3 : 0; }
-
-  // out: [pairCount(count)]: pairs of neighbours, with both marks.
-  void pairs(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
-    if (count == 0) return;
-    std::uint64_t before = kBegin;
-    for (std::int64_t i = 0; i < count; i++) {
-      out[i] = pair(before, tokens[i]) & kept;
-      before = tokens[i];
-    }
-    out[count] = pair(before, kEnd) & kept;
-  }
 
   // out: [featureCount(count)]: each token with the pair before it, then the pair behind the last one.
   void features(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
@@ -58,48 +43,15 @@ struct NgramHash {
 
   // out: [fourCount(count)]
   void fours(const std::uint64_t* tokens, std::int64_t count, std::uint64_t* out) const {
+    if (count < 4) return;
+    std::uint64_t first = pair(tokens[0], tokens[1]), second = pair(tokens[1], tokens[2]);
     for (std::int64_t i = 0; i + 4 <= count; i++) {
-      out[i] = four(pair(tokens[i], tokens[i + 1]), pair(tokens[i + 2], tokens[i + 3]));
+      const std::uint64_t third = pair(tokens[i + 2], tokens[i + 3]);
+      out[i] = four(first, third);
+      first = second;
+      second = third;
     }
   }
-};
-
-// Counts a text's tokens.
-class TokenCounter {
- public:
-  // Throws std::bad_alloc.
-  explicit TokenCounter(std::int64_t mostTokens) : table_(tableSize(mostTokens)) {}
-
-  // Writes the hash and the number of each token, in the order in which they first come; returns how many these are.
-  std::int64_t count(const NgramHash& hash, const std::uint64_t* tokens, std::int64_t tokenCount, std::uint64_t* hashes,
-                     std::uint32_t* counts) {
-    const std::uint64_t size = tableSize(tokenCount);
-    const int shift = 64 - std::countr_zero(size);
-    std::uint32_t* const table = table_.data();
-    std::fill_n(table, size, UINT32_MAX);
-    std::uint32_t found = 0;
-    for (std::int64_t i = 0; i < tokenCount; i++) {
-      const std::uint64_t token = tokens[i] & hash.kept;
-      hashes[found] = token;
-      counts[found] = 0;
-      // In place of an empty slot's number comes that of the next token, so that new and known take one way.
-      std::uint64_t slot = token >> shift;
-      while (hashes[std::min(table[slot], found)] != token) slot = (slot + 1) & (size - 1);
-      const std::uint32_t number = std::min(table[slot], found);
-      table[slot] = number;
-      counts[number]++;
-      found += number == found;
-    }
-    return found;
-  }
-
- private:
-  // As many slots as leave a third of them empty, and more as a rule: tokens repeat.
-  static std::uint64_t tableSize(std::int64_t tokens) {
-    return std::bit_ceil(static_cast<std::uint64_t>(tokens + tokens / 2 + 2));
-  }
-
-  std::vector<std::uint32_t> table_;
 };
 
 }  // namespace collapsar

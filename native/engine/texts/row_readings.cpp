@@ -1,6 +1,5 @@
-// Only the features of the rows that are read are counted: all rows are gone through for where these occur, then what
-// was found for what every prompt makes of it. What a feature costs under a prompt that lacks it is the
-// same for all, so that a prompt is heard only where it has the feature: ln(1 + (q + d) / b), as in row_scores.cpp.
+// Counts the features of the rows that are read in all rows, then adds up their parts of the scores. A prompt that
+// lacks a feature adds nothing: its part is ln(1 + (q + d) / b), as in row_scores.cpp.
 #include "row_readings.h"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include <cmath>
 
 #include "engine/simd/kernel_table.h"
+#include "hash_shards.h"
 #include "words.h"
 
 namespace collapsar {
@@ -20,59 +20,6 @@ int unitBitsOf(std::int64_t prompts) {
   return std::min(36, 56 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(prompts))));
 }
 
-// Distinct hashes, numbered as they come.
-class FeatureNumbers {
- public:
-  explicit FeatureNumbers(std::size_t most)
-      : slots_(std::bit_ceil(most * 2 + 2), Slot{0, -1}),
-        shift_(64 - std::countr_zero(slots_.size())),
-        marks_(slots_.size() * kMarks / 64) {}
-
-  std::int32_t add(std::uint64_t hash) {
-    Slot& slot = slots_[placeOf(hash)];
-    if (slot.number < 0) {
-      slot = {hash, count_++};
-      marks_[markOf(hash) / 64] |= std::uint64_t{1} << markOf(hash) % 64;
-    }
-    return slot.number;
-  }
-  // Writes the numbers of those that were added, and returns how many these are. Spoils `hashes`.
-  std::int64_t find(std::uint64_t* hashes, std::int64_t count, std::uint32_t* out) const {
-    std::int64_t marked = 0, found = 0;
-    for (std::int64_t i = 0; i < count; i++) {
-      const std::uint64_t hash = hashes[i];
-      hashes[marked] = hash;
-      marked += static_cast<std::int64_t>(marks_[markOf(hash) / 64] >> markOf(hash) % 64 & 1);
-    }
-    for (std::int64_t i = 0; i < marked; i++) {
-      const std::int32_t number = slots_[placeOf(hashes[i])].number;
-      out[found] = static_cast<std::uint32_t>(number);
-      found += number >= 0;
-    }
-    return found;
-  }
-  std::size_t count() const { return static_cast<std::size_t>(count_); }
-
- private:
-  struct Slot {
-    std::uint64_t hash;
-    std::int32_t number;  // -1: it is empty
-  };
-  static constexpr std::size_t kMarks = 8;  // bits a slot: most hashes were not added, and these stay in a near cache
-
-  std::size_t markOf(std::uint64_t hash) const { return hash & (slots_.size() * kMarks - 1); }
-  std::size_t placeOf(std::uint64_t hash) const {
-    std::size_t place = hash * 0x9e3779b97f4a7c15u >> shift_;
-    while (slots_[place].number >= 0 && slots_[place].hash != hash) place = (place + 1) & (slots_.size() - 1);
-    return place;
-  }
-
-  std::int32_t count_ = 0;
-  std::vector<Slot> slots_;
-  int shift_;
-  std::vector<std::uint64_t> marks_;
-};
-
 // A row that is read, with the features of the tokens that are.
 struct ReadRow {
   std::int64_t used, tokens;
@@ -81,7 +28,7 @@ struct ReadRow {
 
 // What a feature is worth to rows of one fold.
 struct Worth {
-  std::int32_t feature, fold;
+  std::uint32_t feature, fold;
 };
 
 class ReadFeatures {
@@ -90,7 +37,7 @@ class ReadFeatures {
                std::int64_t mostTokens)
       : numbers_(entriesOf(rows, tokens, used, mostTokens)) {
     std::vector<std::uint64_t> hashes;
-    std::vector<std::int32_t> featureOf;
+    std::vector<std::uint32_t> featureOf;
     std::vector<std::uint8_t> foldOf;
     for (const std::int64_t row : used) {
       const std::int64_t all = tokens.count(rows.row[row]), read = std::min(all, mostTokens);
@@ -116,11 +63,11 @@ class ReadFeatures {
         worths.push_back({featureOf[at], foldOf[at]});
       }
       worthOf[at] = static_cast<std::int32_t>(worths.size() - 1);
-      firstWorth[static_cast<std::size_t>(featureOf[at]) + 1] = static_cast<std::int32_t>(worths.size());
+      firstWorth[featureOf[at] + 1] = static_cast<std::int32_t>(worths.size());
     }
   }
 
-  const FeatureNumbers& numbers() const { return numbers_; }
+  const HashNumbers& numbers() const { return numbers_; }
   std::size_t count() const { return numbers_.count(); }
 
   std::vector<ReadRow> readRows;
@@ -138,7 +85,7 @@ class ReadFeatures {
     return entries;
   }
 
-  FeatureNumbers numbers_;
+  HashNumbers numbers_;
 };
 
 // One worker's: what is counted of one prompt.
@@ -186,7 +133,6 @@ Outcome readRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHas
   const ReadFeatures features(rows, tokens, hash, chosenRows(rows, scores, count), mostTokens);
   const auto size = features.count();
   const auto folds = static_cast<std::size_t>(rows.folds), stride = folds + 2;
-  // All memory is taken here: threads of the pool must not allocate.
   std::int64_t mostFeatures = 0;
   for (const std::int64_t text : rows.row) mostFeatures = std::max(mostFeatures, tokens.count(text));
   for (const std::int32_t text : rows.promptText) mostFeatures = std::max(mostFeatures, promptTokens->count(text));
@@ -206,7 +152,12 @@ Outcome readRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHas
   const auto findIn = [&](PromptCounts& own, const TokenHashes& of, std::int64_t text, std::uint32_t* out) {
     const std::int64_t number = NgramHash::featureCount(of.count(text));
     hash.features(of.of(text), of.count(text), own.hashes.data());
-    return features.numbers().find(own.hashes.data(), number, out);
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < number; i++) {
+      const std::uint32_t feature = features.numbers().find(own.hashes[static_cast<std::size_t>(i)]);
+      if (feature != HashNumbers::kNone) out[found++] = feature;
+    }
+    return found;
   };
   const auto rowsOf = [&](std::int64_t prompt) { return std::pair(rows.firstRow[prompt], rows.firstRow[prompt + 1]); };
 
@@ -215,7 +166,7 @@ Outcome readRows(const UsedRows& rows, const TokenHashes& tokens, const TokenHas
   for (std::int64_t row = 0; row < rows.rows; row++) {
     firsts[row + 1] = firsts[row] + NgramHash::featureCount(tokens.count(rows.row[row]));
   }
-  const UnsetArray<std::uint32_t> found(static_cast<std::size_t>(firsts.back()), Filling::Gaps);
+  const UnsetArray<std::uint32_t> found(static_cast<std::size_t>(firsts.back()));
   std::vector<std::int64_t> featuresOf(static_cast<std::size_t>(rows.prompts) * folds);  // [P, folds]
   const Outcome counted = pool.run(rows.prompts, control, [&](std::int64_t prompt, int worker) {
     PromptCounts& own = workers[static_cast<std::size_t>(worker)];

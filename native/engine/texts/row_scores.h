@@ -1,12 +1,10 @@
-// Counts of features -> how well each used row fits each prompt, and what of that the figures need.
+// Scores how well each used row fits each prompt, and keeps of that what the figures need.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "ngrams.h"
-#include "posting_lists.h"
 #include "used_rows.h"
 
 namespace collapsar {
@@ -23,7 +21,6 @@ struct RowScores {
   // prompt.
   std::vector<std::int32_t> testedOwn;  // [tested]
   std::vector<double> testedExcess;     // [tested, P]
-  HashSieve repeatedPairs;              // which pairs of tokens may come more than once
 };
 
 // scoreBytes: of scores that are kept at a time, about. Throws std::bad_alloc. `tokens` and `promptTokens` are of all

@@ -2,7 +2,6 @@
 #include "template_phrases.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace collapsar {
 
@@ -51,22 +50,22 @@ class PhraseIndex {
       const std::size_t begin = gramOf_.size();
       std::vector<std::uint64_t> fours(static_cast<std::size_t>(NgramHash::fourCount(run.tokens)));
       hash.fours(phrase.tokens, run.tokens, fours.data());
-      for (const std::uint64_t four : fours) gramOf_.push_back(grams.find(four));
+      for (const std::uint64_t four : fours) gramOf_.push_back(grams.numbers.find(four));
       for (std::size_t at4 = begin; at4 < gramOf_.size(); at4++) {
-        phrase.rarest = std::min(phrase.rarest, grams.prompts(gramOf_[at4]));
+        phrase.rarest = std::min(phrase.rarest, grams.prompts[gramOf_[at4]]);
         phraseOf_.push_back(static_cast<std::int64_t>(phrases_.size()));
       }
       phrases_.push_back(phrase);
     }
     runs_ = std::move(sorted);
     // Where each 4-gram stands.
-    firstPlace_.resize(static_cast<std::size_t>(grams.count()) + 1);
-    for (const std::int32_t gram : gramOf_) firstPlace_[static_cast<std::size_t>(gram) + 1]++;
+    firstPlace_.resize(grams.prompts.size() + 1);
+    for (const std::uint32_t gram : gramOf_) firstPlace_[gram + 1]++;
     for (std::size_t i = 1; i < firstPlace_.size(); i++) firstPlace_[i] += firstPlace_[i - 1];
     std::vector<std::int64_t> next(firstPlace_.begin(), firstPlace_.end() - 1);
     places_.resize(gramOf_.size());
     for (std::size_t at = 0; at < gramOf_.size(); at++) {
-      places_[static_cast<std::size_t>(next[static_cast<std::size_t>(gramOf_[at])]++)] = static_cast<std::int64_t>(at);
+      places_[static_cast<std::size_t>(next[gramOf_[at]]++)] = static_cast<std::int64_t>(at);
     }
   }
 
@@ -79,7 +78,7 @@ class PhraseIndex {
     // Looked for by the 4-gram that stands in the fewest places.
     std::int64_t rarest = 0;
     const auto placesOf = [&](std::int64_t at) {
-      const auto gram = static_cast<std::size_t>(gramOf_[static_cast<std::size_t>(phrase.firstGram + at)]);
+      const std::uint32_t gram = gramOf_[static_cast<std::size_t>(phrase.firstGram + at)];
       return std::pair(firstPlace_[gram], firstPlace_[gram + 1]);
     };
     const std::int64_t grams = NgramHash::fourCount(phrase.count);
@@ -120,25 +119,13 @@ class PhraseIndex {
   const UsedRows& rows_;
   std::vector<TemplateRun> runs_;  // equal ones side by side
   std::vector<Phrase> phrases_;
-  std::vector<std::int32_t> gramOf_;      // of all phrases, one after the other
+  std::vector<std::uint32_t> gramOf_;     // of all phrases, one after the other
   std::vector<std::int64_t> phraseOf_;    // likewise
   std::vector<std::int64_t> firstPlace_;  // [grams + 1], in places_
   std::vector<std::int64_t> places_;      // in gramOf_
 };
 
 }  // namespace
-
-TemplateGrams::TemplateGrams(std::vector<std::uint64_t> hashes, std::vector<std::uint32_t> prompts)
-    : hashes_(std::move(hashes)),
-      prompts_(std::move(prompts)),
-      slots_(std::bit_ceil(hashes_.size() * 2 + 2), -1),
-      shift_(64 - std::countr_zero(slots_.size())) {
-  for (std::size_t gram = 0; gram < hashes_.size(); gram++) {
-    std::uint64_t slot = slotOf(hashes_[gram]);
-    while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
-    slots_[slot] = static_cast<std::int32_t>(gram);
-  }
-}
 
 Outcome templatePhrases(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash, const TemplateGrams& grams,
                         const std::vector<TemplateRun>& runs, std::vector<TemplatePhrase>& out, ThreadPool& pool,

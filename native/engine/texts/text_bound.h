@@ -1,4 +1,4 @@
-// Rows' scores -> the lower bound of I(X;Z), retrieval and specificity (docs/reference/text-figures.md).
+// Computes the lower bound of I(X;Z), retrieval and specificity from rows' scores (docs/reference/text-figures.md).
 #pragma once
 
 #include <vector>

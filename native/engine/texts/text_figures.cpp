@@ -28,8 +28,8 @@ void measureLengths(const TokenHashes& tokens, std::int64_t rows, TextFigures& o
 Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigures& out, ThreadPool& pool,
                     JobControl& control) {
   out = {};
-  // Tokens, then features and 4-grams, each written and grouped, then the scores. A guess where texts are words.
-  control.totalUnits.store(step.texts.size() * (step.texts.bytes == nullptr ? 9 : 3), std::memory_order_relaxed);
+  // Tokens, features, their scores, 4-grams. A guess where texts are words.
+  control.totalUnits.store(step.texts.size() * (step.texts.bytes == nullptr ? 6 : 2), std::memory_order_relaxed);
   TokenHashes tokens(step.texts);
   if (tokens.compute(pool, control) == Outcome::Cancelled) return Outcome::Cancelled;
   std::optional<TokenHashes> promptTokens;
@@ -68,7 +68,7 @@ Outcome textFigures(const TextRows& step, const TextOptions& options, TextFigure
   }
   const Outcome split = halfSplit(scores, rows.prompts, options.permutations, options.seed, out.split, pool, control);
   if (split == Outcome::Cancelled) return split;
-  return textForm(rows, tokens, options.hash, scores.repeatedPairs, out.form, pool, control);
+  return textForm(rows, tokens, options.hash, out.form, pool, control);
 }
 
 Outcome phraseSharesOf(const TextRows& step, const Texts& phrases, double* shares, ThreadPool& pool,

@@ -1,4 +1,4 @@
-// A step's texts -> its text figures: dependence on the prompt, templates, repetition, copies
+// Computes the text figures of a step: dependence on the prompt, templates, repetition, copies
 // (docs/reference/text-figures.md).
 #pragma once
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "ngrams.h"
-#include "posting_lists.h"
 #include "used_rows.h"
 
 namespace collapsar {
@@ -25,9 +24,9 @@ struct TextForm {
   std::vector<TemplatePhrase> phrases;
 };
 
-// repeatedPairs: which pairs of used rows' tokens may come more than once. Throws std::bad_alloc.
-Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash, const HashSieve& repeatedPairs,
-                 TextForm& out, ThreadPool& pool, JobControl& control);
+// Throws std::bad_alloc.
+Outcome textForm(const UsedRows& rows, const TokenHashes& tokens, NgramHash hash, TextForm& out, ThreadPool& pool,
+                 JobControl& control);
 
 // Mean over used rows of the share of tokens that lie in a phrase, for each of `phrases`: [phrases.texts().count].
 Outcome phraseShares(const UsedRows& rows, const TokenHashes& tokens, const TokenHashes& phrases, double* shares,

@@ -1,5 +1,4 @@
-// Rows' scores under every prompt, and the predictor that the bound was made with -> the figures of each prompt, and
-// how the rows of each stand under every prompt.
+// Computes the figures of each prompt, and how its rows stand under every prompt, by the predictor of the bound.
 #pragma once
 
 #include <cstdint>

@@ -56,9 +56,8 @@ class TokenHashes {
   int compare(std::int64_t text, std::int64_t other) const;
 
  private:
-  struct Lane;
-  static void takeBytes(Lane* lanes, int count);
-  void computeTexts(std::int64_t begin, std::int64_t end, const JobControl& control);
+  void computeIds(std::int64_t text, const JobControl& control);
+  void computeWords(std::int64_t text, const JobControl& control);
   std::vector<std::string> words(std::int64_t text) const;
 
   Texts texts_;

@@ -1,40 +1,11 @@
-// Text -> words, as docs/reference/text-figures.md cuts them.
+// Cuts text into words by the rules of docs/reference/text-figures.md.
 #pragma once
 
-#include <bit>
 #include <cstdint>
-#include <cstring>
 
 namespace collapsar {
 
 namespace words {
-
-static_assert(std::endian::native == std::endian::little, "the first of eight bytes is the lowest");
-
-// Eight bytes at a time, each in its eighth of a number.
-constexpr std::uint64_t kEach = 0x0101010101010101u, kHigh = 0x80 * kEach;
-
-inline std::uint64_t eightAt(const std::uint8_t* bytes) {
-  std::uint64_t eight;
-  std::memcpy(&eight, bytes, sizeof eight);
-  return eight;
-}
-
-// The highest bit of each byte from `first` to `last`; of bytes below 128.
-constexpr std::uint64_t between(std::uint64_t bytes, std::uint8_t first, std::uint8_t last) {
-  return ((bytes + (0x80u - first) * kEach) ^ (bytes + (0x7fu - last) * kEach)) & kHigh;
-}
-
-// The highest bit of each byte that is no a-z, A-Z, 0-9 or _.
-constexpr std::uint64_t notAsciiWord(std::uint64_t bytes) {
-  const std::uint64_t low = bytes & ~kHigh;
-  const std::uint64_t word = between(low | 0x20 * kEach, 'a', 'z') | between(low, '0', '9') | between(low, '_', '_');
-  return (~word | bytes) & kHigh;
-}
-
-constexpr std::uint64_t lowerOf(std::uint64_t bytes) {
-  return bytes | (between(bytes & ~kHigh, 'A', 'Z') & ~bytes) >> 2;
-}
 
 enum Kind : std::uint8_t { kGap, kWord, kSymbol };
 
@@ -56,7 +27,7 @@ constexpr Tables makeTables() {
 }
 
 inline constexpr Tables kTables = makeTables();
-inline constexpr std::uint8_t kReplacement[8] = {0xef, 0xbf, 0xbd};  // U+FFFD, and room to read eight bytes
+inline constexpr std::uint8_t kReplacement[3] = {0xef, 0xbf, 0xbd};  // U+FFFD
 
 constexpr Kind kindOf(std::uint32_t character) {
   if (character < 128) return kTables.kind[character];
@@ -118,15 +89,6 @@ class WordReader {
       const Kind kind = kindOf(first.character);
       if (kind == kGap) continue;
       while (kind == kWord && at_ < end_) {
-        if (end_ - at_ >= 8) {
-          const std::uint64_t gaps = notAsciiWord(eightAt(at_));
-          if (gaps == 0) {
-            at_ += 8;
-            continue;
-          }
-          at_ += std::countr_zero(gaps) / 8;
-          if (*at_ < 0x80) break;
-        }
         const Sequence more = sequenceAt(at_, end_);
         if (more.bytes == 0 || kindOf(more.character) != kWord) break;
         at_ += more.bytes;
