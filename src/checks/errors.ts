@@ -28,10 +28,13 @@ export class CollapsarError extends Error {
 export class ArgumentError extends CollapsarError {
   /** Its name as the caller wrote it. */
   readonly argument: string;
+  /** What is wrong, without the name: `message` has both. */
+  readonly problem: string;
 
   constructor(argument: string, problem: string, options?: ErrorOptions) {
     super('ERR_ARGUMENT', `${argument}: ${problem}`, options);
     this.argument = argument;
+    this.problem = problem;
   }
 }
 

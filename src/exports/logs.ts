@@ -13,8 +13,16 @@ export type { ColumnNames } from '../logs/rollouts/formats/rollouts/reader.js';
 export { type ReadRolloutsOptions, readRollouts } from '../logs/rollouts/read-rollouts.js';
 export type { ReasoningTags } from '../logs/rollouts/reasoning.js';
 export type { GroupSource, RolloutStep } from '../logs/rollouts/rollout.js';
-export { type FindStepsOptions, type FoundSteps, findSteps, type StepLocation } from '../logs/steps/find-steps.js';
 export type { OptionalTensor, ReadStepOptions } from '../logs/steps/read-step-options.js';
-export { type ListedStep, type ListingProgress, type ListStepsOptions, listSteps } from '../logs/steps/read-steps.js';
+export {
+  type FindStepsOptions,
+  type FoundSteps,
+  findSteps,
+  type ListedStep,
+  type ListingProgress,
+  type ListStepsOptions,
+  listSteps,
+  type StepLocation,
+} from '../logs/steps/read-steps.js';
 export { readStepFile, readStepHeader, type StepHeader } from '../logs/steps/step-file.js';
 export type { StepLayout } from '../logs/steps/step-layout.js';

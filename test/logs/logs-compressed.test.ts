@@ -9,8 +9,7 @@ import { measureOptions } from '../../src/analysis/measuring/measure-options.js'
 import { measureStepFile } from '../../src/analysis/measuring/measure-step-data.js';
 import { FileError } from '../../src/checks/errors.js';
 import { openEngine } from '../../src/engine/open-engine.js';
-import { findSteps } from '../../src/logs/steps/find-steps.js';
-import { readSteps } from '../../src/logs/steps/read-steps.js';
+import { findSteps, readSteps } from '../../src/logs/steps/read-steps.js';
 import type { StepData } from '../../src/logs/steps/step-data.js';
 import { readStepFile, readStepHeader } from '../../src/logs/steps/step-file.js';
 import { container, fileErrorOf, fileOf, fullStep, put, smallStep } from '../support/logs-files.js';

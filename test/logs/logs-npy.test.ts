@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { FileError } from '../../src/checks/errors.js';
 import { npyHeaderBytes, parseNpyHeader } from '../../src/logs/formats/npy-header.js';
 import { readZipDirectory } from '../../src/logs/formats/zip-directory.js';
-import { findSteps } from '../../src/logs/steps/find-steps.js';
+import { findSteps } from '../../src/logs/steps/read-steps.js';
 import type { StepData } from '../../src/logs/steps/step-data.js';
 import { readStepFile, readStepHeader } from '../../src/logs/steps/step-file.js';
 import type { ByteSource } from '../../src/logs/stores/byte-source.js';

@@ -1,21 +1,22 @@
-// Where steps come from -> what the analysis works on: files in the order of their runs, each as little as can be, or
-// steps as someone hands them out.
-import { stat } from 'node:fs/promises';
+// Finds the steps that an analysis works on: of step files and rollout logs, in the order of their runs, each as little
+// as can be; or takes those that someone hands out.
 import type { ReadableStream } from 'node:stream/web';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
-import { isLogName } from '../../logs/rollouts/find-logs.js';
+import { findInputs, type Searched, withoutSteps } from '../../logs/find-inputs.js';
+import { isLogName } from '../../logs/input-names.js';
 import type { LoggedPart, LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
-import { NoStepError } from '../../logs/steps/no-step-error.js';
-import { type ListedStep, type ListStepsOptions, listStepsAs, type SeenFile } from '../../logs/steps/read-steps.js';
+import {
+  byRunAndStep,
+  type ListedStep,
+  type ListStepsOptions,
+  listFound,
+  type SeenFile,
+} from '../../logs/steps/read-steps.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { headerDigest } from '../../logs/steps/step-digest.js';
-import { isStepName } from '../../logs/steps/step-names.js';
-import { isAddress } from '../../logs/stores/address.js';
-import { FileChoice } from '../../logs/stores/file-choice.js';
-import { naturalOrder } from '../../logs/stores/natural-order.js';
-import { NothingFoundError } from '../../logs/stores/nothing-found.js';
-import { directoryOf, nameOf } from '../../logs/stores/store.js';
+import { NoStepError } from '../../logs/steps/step-layout.js';
+import { directoryOf } from '../../logs/stores/store.js';
 import { FirstSteps } from './first-steps.js';
 
 /**
@@ -125,79 +126,37 @@ export async function stepFiles(
     if (onError === undefined) throw error;
     onError(error);
   };
-  if (logs === undefined) {
-    return listedFiles(typeof source === 'string' ? [source] : source, { ...listing, onSkipped, onError }, seen);
-  }
-  const paths = await sortedPaths(typeof source === 'string' ? [source] : source, isForced);
-  const stepProblems: FileError[] = [];
-  const reading = { ...listing, onSkipped, onError: (error: FileError) => stepProblems.push(error) };
-  const files = await listedFiles(paths.steps, reading, seen);
-  const found =
-    paths.logs.length === 0
-      ? { steps: [], problems: [], notes: [] }
-      : await logs.find(paths.logs, new FileChoice(options));
+  const { include, exclude, signal } = listing;
+  const wanted = logs === undefined ? 'steps' : 'both';
+  const found = await findInputs(source, { include, exclude, signal, wanted, isForced });
+  const { steps: files, failures, beside } = await listFound(found, listing, stepFileMaker(), seen);
+  const { steps: logged, problems, notes, empty } = (await logs?.among(found)) ?? NO_LOGS;
   const named = new Set(typeof source === 'string' ? [source] : source);
-  /** What is no step among rollouts, and no log among steps, is what lies beside them. */
-  const isBeside = ({ path }: FileError, others: readonly unknown[]) => !named.has(path) && others.length > 0;
-  const [empty, emptyOfLogs] = [stepProblems, found.problems].map(
-    (problems) => new Map(problems.filter((one) => one instanceof NothingFoundError).map((one) => [one.path, one])),
-  ) as [Map<string, FileError>, Map<string, FileError>];
-  const said = new Set<string>();
-  for (const problem of stepProblems) {
-    if (problem instanceof NothingFoundError) {
-      const other = emptyOfLogs.get(problem.path);
-      if (other !== undefined) report(together(problem, other));
-    } else if (problem instanceof NoStepError && isBeside(problem, found.steps)) onSkipped?.(problem);
-    else report(problem);
-    said.add(problem.message);
+  /** What is no log among steps, and no step among rollouts, is what lies beside them. */
+  const isBesideSteps = (path: string) => !named.has(path) && files.length > 0 && logged.length === 0;
+  const tell = (problem: FileError, isBeside: boolean) => (isBeside ? onSkipped?.(problem) : report(problem));
+  for (const problem of found.problems) tell(problem, isLogName(problem.path) && isBesideSteps(problem.path));
+  for (const searched of found.searched) {
+    const [noSteps, noLogs] = [withoutSteps(searched, found), empty.get(searched)];
+    const isSaid = logs === undefined ? noSteps !== undefined : noLogs !== undefined;
+    // One that has steps which cannot be used has no logs either.
+    if (!isSaid || (noSteps === undefined && files.length + logged.length > 0)) continue;
+    const problem = [noSteps, noLogs].filter((one) => one !== undefined).join('; nor rollouts: ');
+    report(new FileError({ path: searched.path }, problem));
   }
-  for (const problem of found.problems) {
-    // Both searches say what is wrong with a path.
-    if (said.has(problem.message)) continue;
-    if (problem instanceof NothingFoundError) {
-      if (!paths.both.has(problem.path)) report(problem);
-      else if (!empty.has(problem.path) && files.length === 0 && found.steps.length === 0) report(problem);
-    } else if (found.steps.length === 0 && isBeside(problem, files)) onSkipped?.(problem);
-    else report(problem);
+  for (const file of beside) onSkipped?.(file);
+  for (const failure of failures) {
+    tell(failure, failure instanceof NoStepError && !named.has(failure.path) && logged.length > 0);
   }
-  if (found.steps.length > 0 || files.length === 0) for (const note of found.notes) onNote?.(note);
-  return joined(files, found.steps);
+  for (const problem of problems) tell(problem, isBesideSteps(problem.path));
+  if (logged.length > 0 || files.length === 0) for (const note of notes) onNote?.(note);
+  return joined(files, logged);
 }
 
-/** Nothing of either kind. */
-function together(problem: FileError, other: FileError): FileError {
-  return new FileError({ path: problem.path }, `${problem.problem}; nor rollouts: ${other.problem}`);
-}
+const NO_LOGS = { steps: [], problems: [], notes: [], empty: new Map<Searched, string>() };
 
-/** Which of the paths are looked through for steps, for logs, and for both. */
-async function sortedPaths(
-  paths: readonly string[],
-  isForced: boolean,
-): Promise<{ steps: string[]; logs: string[]; both: Set<string> }> {
-  const found = { steps: [] as string[], logs: [] as string[], both: new Set<string>() };
-  for (const path of paths) {
-    const isStep = isStepName(nameOf(path));
-    const isLog = !isStep && (isLogName(path) || isForced);
-    // Of an address only the name tells: a prefix or a pattern may have both.
-    const isFile = isAddress(path) ? isStep || isLog : (await stat(path).catch(() => undefined))?.isFile() === true;
-    if (isFile) found[isLog ? 'logs' : 'steps'].push(path);
-    else {
-      found.steps.push(path);
-      found.logs.push(path);
-      found.both.add(path);
-    }
-  }
-  return found;
-}
-
-/** @throws FileError as listSteps does */
-async function listedFiles(
-  paths: readonly string[],
-  options: ListStepsOptions,
-  seen: StepFilesOptions['seen'],
-): Promise<StepFile[]> {
-  if (paths.length === 0) return [];
-  // Of thousands of files in a directory each would hold its own copy of these.
+/** Makes steps that share the names of their runs: of thousands of files each would hold its own copy. */
+function stepFileMaker(): (step: ListedStep) => StepFile {
   const known = new Map<string, string>();
   const once = (text: string): string => {
     const same = known.get(text);
@@ -205,17 +164,9 @@ async function listedFiles(
     known.set(text, text);
     return text;
   };
-  const kept = ({ file, step, run, runDirectory, bytes, identity, layout }: ListedStep): StepFile => ({
-    file,
-    step,
-    run: once(run),
-    runDirectory: once(runDirectory),
-    bytes,
-    identity,
-    prompts: layout.prompts,
-    rows: layout.rows,
+  return ({ file, step, run, runDirectory, bytes, identity, layout: { prompts, rows } }) => ({
+    ...{ file, step, run: once(run), runDirectory: once(runDirectory), bytes, identity, prompts, rows },
   });
-  return listStepsAs(paths, options, kept, seen);
 }
 
 /** By run, then step. */
@@ -238,13 +189,7 @@ function joined(files: readonly StepFile[], logged: readonly LoggedStep[]): Step
     const [{ path: file }] = parts as readonly [LoggedPart];
     steps.push({ file, step, run, runDirectory, bytes, identity, prompts: 0, rows: 0, isLog: true, rollouts });
   }
-  steps.sort(
-    (a, b) =>
-      naturalOrder(a.runDirectory, b.runDirectory) ||
-      naturalOrder(a.run, b.run) ||
-      a.step - b.step ||
-      naturalOrder(a.file, b.file),
-  );
+  steps.sort(byRunAndStep);
   const first = new FirstSteps();
   for (const step of steps) first.add(step);
   return steps.map((step) => {

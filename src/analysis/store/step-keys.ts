@@ -2,8 +2,7 @@
 // folders are mounted elsewhere.
 import { stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { isLogName } from '../../logs/rollouts/find-logs.js';
-import { isStepName } from '../../logs/steps/step-names.js';
+import { isLogName, isStepName } from '../../logs/input-names.js';
 import { isAddress } from '../../logs/stores/address.js';
 import { directoryOf, nameOf } from '../../logs/stores/store.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';

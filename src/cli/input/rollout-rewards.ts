@@ -2,8 +2,8 @@
 import { logMemory } from '../../analysis/measuring/memory-plan.js';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
+import { isLogName } from '../../logs/input-names.js';
 import type { Texts } from '../../logs/rollouts/columns.js';
-import { isLogName } from '../../logs/rollouts/find-logs.js';
 import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
 import type { LoggedColumns } from '../../logs/rollouts/rollout.js';
 import { type LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';

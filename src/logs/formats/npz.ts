@@ -13,8 +13,8 @@ import {
   tensorEntry,
   withStepNumber,
 } from '../steps/array-step.js';
-import { hasNothingOfStep, NoStepError } from '../steps/no-step-error.js';
 import { headerDigest } from '../steps/step-digest.js';
+import { hasNothingOfStep, NoStepError } from '../steps/step-layout.js';
 import type { ByteSource, ReadOptions } from '../stores/byte-source.js';
 import { ConcatenatedSource } from '../stores/concatenated-source.js';
 import { openBytes } from '../stores/store.js';

@@ -1,19 +1,13 @@
-// Paths as a user types them -> the files of rollout logs in them, each with the reader that knows it.
-import type { Dirent } from 'node:fs';
-import { readdir, realpath, stat } from 'node:fs/promises';
-import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
+// Looks at the files that a search found: which of them are rollout logs, and which reader knows each.
+import { join, relative, resolve } from 'node:path';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { nearestName } from '../../checks/nearest-name.js';
 import { printable } from '../../checks/words.js';
-import { isAddress } from '../stores/address.js';
-import type { FileChoice } from '../stores/file-choice.js';
-import { isLink, missingProblem } from '../stores/missing-file.js';
+import { type FoundInputs, type Hit, isWithin, type Searched, withoutLogs } from '../find-inputs.js';
+import { containerOf, isPickleName } from '../input-names.js';
 import { naturalOrder } from '../stores/natural-order.js';
-import { NothingFoundError } from '../stores/nothing-found.js';
-import { findObjects } from '../stores/s3/listing.js';
-import { isRemote, isSearched, UNKNOWN_STORE } from '../stores/store.js';
-import { errorCode, NOT_A_FILE, systemProblem } from '../stores/system-problem.js';
-import { type Container, PICKLED, PICKLED_ADVICE, type Place, type RolloutFormat } from './format.js';
+import { isRemote, nameOf } from '../stores/store.js';
+import { type Container, PICKLED_ADVICE, type Place, type RolloutFormat } from './format.js';
 import { FORMATS } from './formats/index.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { type FormatChoice, formatOf, MAPPED } from './json-lines/parse-lines.js';
@@ -35,20 +29,12 @@ export interface FoundLogs {
   readonly problems: readonly FileError[];
   /** What was passed over, and why. */
   readonly notes: readonly string[];
+  /** What was searched and has no log, and why. */
+  readonly empty: ReadonlyMap<Searched, string>;
 }
-
-const CONTAINERS: readonly { readonly ending: RegExp; readonly container: Container }[] = [
-  { ending: /\.(jsonl|ndjson|json)(\.gz|\.zst)?$/, container: 'json-lines' },
-  { ending: /\.parquet$/, container: 'parquet' },
-  { ending: /\.csv(\.gz|\.zst)?$/, container: 'csv' },
-];
-
-const ENDINGS = '*.jsonl, *.ndjson, *.json, *.parquet or *.csv file (text also as .gz or .zst)';
 
 /** Every trainer leaves some beside its log, of which nothing need be said. */
 const SETTINGS = /\.json$/;
-
-const MAX_DEPTH = 64;
 
 /** Files looked at side by side. */
 const OPEN_AT_ONCE = 16;
@@ -57,210 +43,78 @@ const OPEN_AT_ONCE = 16;
 const MOST_NAMED = 5;
 
 /**
- * Finds the logs at `source`. A file is taken whatever its name; a folder is searched for the endings of logs, and what
- * no reader knows in it is passed over with a note. Never rejects because of a path.
+ * Finds the logs among `found`. A file that is named is a log or an error; what no reader knows in a folder is passed
+ * over with a note. Never rejects because of a file.
  * @param choice reader that is forced, or what is known of its columns
- * @param wanted of the files found in folders
  * @param seen files as an earlier look had them, which is filled: those that have not changed are not read again
  */
 export async function findLogs(
-  source: string | readonly string[],
+  found: FoundInputs,
   choice: Partial<FormatChoice> | undefined,
   signal: AbortSignal | undefined,
-  wanted: FileChoice,
   seen?: Map<string, LogFile> | undefined,
 ): Promise<FoundLogs> {
-  const search = new Search(signal, wanted, choice?.name !== undefined);
-  for (const path of typeof source === 'string' ? [source] : source) await search.argument(path);
-  const candidates = [...search.files.values()].sort((a, b) => naturalOrder(a.path, b.path));
-  const { problems, notes } = search;
-  const outcomes: (LogFile | FileError | string | undefined)[] = new Array(candidates.length);
-  const queue = candidates.entries();
+  const candidates = found.hits.filter(({ kind }) => kind === 'log').sort((a, b) => naturalOrder(a.path, b.path));
+  const outcomes = new Map<Hit, Outcome>();
+  const queue = candidates.values();
   const lookAtSome = async () => {
-    for (const [index, candidate] of queue) {
+    for (const candidate of queue) {
       signal?.throwIfAborted();
       const before = seen?.get(candidate.path);
       const isSame = before !== undefined && before.stamp === (await stampOf(candidate.path, signal));
       const outcome = isSame ? before : await lookAt(candidate, choice, signal);
       if (typeof outcome === 'object' && !(outcome instanceof FileError)) seen?.set(candidate.path, outcome);
-      outcomes[index] = outcome;
+      outcomes.set(candidate, outcome);
     }
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, lookAtSome));
   const files: LogFile[] = [];
+  const problems: FileError[] = [];
   const unknown: string[] = [];
   const passed: string[] = [];
-  for (const [index, outcome] of outcomes.entries()) {
+  for (const candidate of candidates) {
+    const outcome = outcomes.get(candidate);
     if (outcome instanceof FileError) problems.push(outcome);
     else if (typeof outcome === 'string') {
       unknown.push(outcome);
-      if (!SETTINGS.test(candidates[index]?.path ?? '')) passed.push(outcome);
+      if (!SETTINGS.test(candidate.path)) passed.push(outcome);
     } else if (outcome !== undefined) files.push(outcome);
   }
-  search.reportEmpty(files, unknown);
+  const notes: string[] = [];
   if (passed.length > 0) {
     const more = passed.length > MOST_NAMED ? `, and ${passed.length - MOST_NAMED} more` : '';
     notes.push(`passed over, of no format that is read: ${passed.slice(0, MOST_NAMED).join('; ')}${more}`);
   }
-  if (search.pickled.length > 0) {
-    const [first] = search.pickled as [string];
-    const others = search.pickled.length > 1 ? ` and ${search.pickled.length - 1} more` : '';
-    notes.push(`passed over: ${first}${others}: ${PICKLED_ADVICE}`);
+  const [pickle, ...pickles] = found.hits.filter(({ kind }) => kind === 'pickle');
+  if (pickle !== undefined) {
+    const others = pickles.length > 0 ? ` and ${pickles.length} more` : '';
+    notes.push(`passed over: ${pickle.path}${others}: ${PICKLED_ADVICE}`);
   }
-  return { files, problems, notes };
+  const empty = new Map<Searched, string>();
+  for (const searched of found.searched) {
+    const problem = reasonOfNone(searched, found, outcomes);
+    if (problem !== undefined) empty.set(searched, problem);
+  }
+  return { files, problems, notes, empty };
 }
 
-interface Candidate {
-  readonly path: string;
-  /** Named by the user, or found in this folder. */
-  readonly root: string | undefined;
-}
+/** A log, what is wrong with it, the words for one that no reader knows, or undefined for what lies beside a log. */
+type Outcome = LogFile | FileError | string | undefined;
 
-class Search {
-  /** By real path: a file that is reached in two ways comes once. */
-  readonly files = new Map<string, Candidate>();
-  readonly problems: FileError[] = [];
-  readonly notes: string[] = [];
-  readonly pickled: string[] = [];
-  readonly #roots: string[] = [];
-  readonly #searched = new Set<string>();
-
-  constructor(
-    private readonly signal: AbortSignal | undefined,
-    private readonly wanted: FileChoice,
-    private readonly isForced: boolean,
-  ) {}
-
-  async argument(path: string): Promise<void> {
-    if (isSearched(path)) return this.#objects(path);
-    if (isRemote(path)) return this.#add({ path, root: undefined }, path);
-    if (isAddress(path)) return this.#problem(path, UNKNOWN_STORE);
-    if (path === '')
-      return this.#problem('""', 'an empty path, as of a variable that is not set: name files or folders');
-    try {
-      const found = await stat(path);
-      if (found.isDirectory()) {
-        this.#roots.push(path);
-        await this.#directory(path, path, 0);
-      } else if (found.isFile()) this.#add({ path, root: undefined }, await realpath(path));
-      else this.#problem(path, NOT_A_FILE);
-    } catch (error) {
-      this.signal?.throwIfAborted();
-      if (errorCode(error) === 'ENOENT' && !(await isLink(path)) && (await this.#glob(path))) return;
-      this.#problem(path, await missingProblem(path, error), error);
-    }
+/** @returns undefined where there is a log, or a problem is said */
+function reasonOfNone(searched: Searched, found: FoundInputs, outcomes: ReadonlyMap<Hit, Outcome>): string | undefined {
+  const unknown: string[] = [];
+  let pickle: string | undefined;
+  for (const hit of searched.hits()) {
+    const outcome = outcomes.get(hit);
+    if (typeof outcome === 'object') return undefined;
+    if (typeof outcome === 'string') unknown.push(outcome);
+    if (hit.kind === 'pickle') pickle ??= hit.path;
   }
-
-  /** Of a store: one, those below a prefix, or those that a pattern matches. */
-  async #objects(path: string): Promise<void> {
-    const { signal, wanted: choice, isForced: takesAnyName } = this;
-    const kind = { isName: isLogName, endings: ENDINGS, what: 'rollouts', takesAnyName };
-    const { paths, problems, isNamed = false } = await findObjects(path, { signal, choice, kind });
-    this.problems.push(...problems);
-    const prefix = path.replace(/\/+$/, '');
-    for (const found of paths) {
-      // What a pattern matches is named by it, as on a disk.
-      const root = !isNamed && found.startsWith(`${prefix}/`) ? prefix : undefined;
-      if (root !== undefined && PICKLED.test(found)) this.pickled.push(found);
-      else this.#add({ path: found, root }, found);
-    }
-  }
-
-  /** Folders that the user named and in which no reader knows a file. */
-  reportEmpty(files: readonly LogFile[], unknown: readonly string[]): void {
-    for (const root of this.#roots) {
-      const inside = resolve(root) + sep;
-      if (files.some(({ path }) => resolve(path).startsWith(inside))) continue;
-      if (this.problems.some(({ path }) => resolve(path).startsWith(inside) || path === root)) continue;
-      const pickled = this.pickled.find((path) => resolve(path).startsWith(inside));
-      if (pickled !== undefined) {
-        this.problems.push(
-          new NothingFoundError(
-            { path: root },
-            `holds ${printable(basename(pickled))} and the like: ${PICKLED_ADVICE}`,
-          ),
-        );
-        continue;
-      }
-      const seen = unknown.slice(0, MOST_NAMED).join('; ');
-      const problem =
-        unknown.length === 0
-          ? `neither this directory nor those below it hold a ${ENDINGS}: name the folder that the trainer writes its rollouts to`
-          : `holds no rollouts that a reader knows: ${seen}. ${whatIsRead()}`;
-      this.problems.push(new NothingFoundError({ path: root }, problem));
-    }
-  }
-
-  async #glob(pattern: string): Promise<boolean> {
-    const { glob, isDynamicPattern } = await import('tinyglobby');
-    if (!isDynamicPattern(pattern)) return false;
-    const matches = await glob(pattern, { absolute: isAbsolute(pattern), onlyFiles: false, expandDirectories: false });
-    const usable = matches.filter((match) => match.endsWith('/') || containerOf(match) !== undefined);
-    if (usable.length === 0) {
-      const problem = `no such file, and as a pattern it matches no directory and no ${ENDINGS}`;
-      this.problems.push(new NothingFoundError({ path: pattern }, problem));
-    }
-    for (const match of usable.sort(naturalOrder)) await this.argument(match.replace(/(?<=.)\/+$/, ''));
-    return true;
-  }
-
-  async #directory(path: string, root: string, depth: number): Promise<void> {
-    this.signal?.throwIfAborted();
-    let entries: Dirent[];
-    let real: string;
-    try {
-      real = await realpath(path);
-      if (this.#searched.has(real)) return;
-      this.#searched.add(real);
-      entries = await readdir(path, { withFileTypes: true });
-    } catch (error) {
-      return this.#problem(path, systemProblem(error), error);
-    }
-    if (depth > MAX_DEPTH)
-      return this.#problem(path, `directories nested deeper than ${MAX_DEPTH}: name one further down`);
-    for (const entry of entries) {
-      if (entry.name.startsWith('.')) continue;
-      const inside = join(path, entry.name);
-      if (this.wanted.leavesOut(slashed(relative(root, inside)))) continue;
-      if (entry.isDirectory()) await this.#directory(inside, root, depth + 1);
-      else if (entry.isSymbolicLink()) await this.#link(inside, root, depth + 1);
-      else this.#file(inside, join(real, entry.name), root);
-    }
-  }
-
-  async #link(path: string, root: string, depth: number): Promise<void> {
-    try {
-      if ((await stat(path)).isDirectory()) await this.#directory(path, root, depth);
-      else this.#file(path, await realpath(path), root);
-    } catch (error) {
-      if (containerOf(path) !== undefined) this.#problem(path, await missingProblem(path, error), error);
-    }
-  }
-
-  #file(path: string, real: string, root: string): void {
-    if (!this.wanted.takes(slashed(relative(root, path)))) return;
-    if (PICKLED.test(path)) this.pickled.push(path);
-    else if (containerOf(path) !== undefined) this.#add({ path, root }, real);
-  }
-
-  #add(candidate: Candidate, real: string): void {
-    if (!this.files.has(real)) this.files.set(real, candidate);
-  }
-
-  #problem(path: string, problem: string, cause?: unknown): void {
-    this.problems.push(new FileError({ path }, problem, cause === undefined ? {} : { cause }));
-  }
-}
-
-const slashed = (path: string): string => path.split(sep).join('/');
-
-/** Whether a file of this name can be a log, or is a pickle, of which something is said. */
-export function isLogName(path: string): boolean {
-  return containerOf(path) !== undefined || PICKLED.test(path);
-}
-
-function containerOf(path: string): Container | undefined {
-  return CONTAINERS.find(({ ending }) => ending.test(path))?.container;
+  if (found.problems.some(({ path }) => isWithin(path, searched))) return undefined;
+  if (pickle !== undefined) return `holds ${printable(nameOf(pickle))} and the like: ${PICKLED_ADVICE}`;
+  if (unknown.length === 0) return withoutLogs(searched, found);
+  return `holds no rollouts that a reader knows: ${unknown.slice(0, MOST_NAMED).join('; ')}. ${whatIsRead()}`;
 }
 
 /** Undefined for a file that cannot be opened. */
@@ -270,18 +124,14 @@ async function stampOf(path: string, signal: AbortSignal | undefined): Promise<s
   return file?.stamp;
 }
 
-/**
- * @returns a log, what is wrong with it, the words for one that no reader knows, or undefined for what lies beside a
- *   log
- */
 async function lookAt(
-  { path, root }: Candidate,
+  { path, root }: Hit,
   { name: forced, columns }: Partial<FormatChoice> = {},
   signal: AbortSignal | undefined,
-): Promise<LogFile | FileError | string | undefined> {
+): Promise<Outcome> {
   const isNamed = root === undefined;
   const name = printable(isNamed ? path : relative(root, path));
-  if (PICKLED.test(path)) return new FileError({ path }, PICKLED_ADVICE);
+  if (isPickleName(path)) return new FileError({ path }, PICKLED_ADVICE);
   const beside = isNamed ? '' : join('/', relative(root, path));
   if (
     !isNamed &&

@@ -76,9 +76,7 @@ export interface RolloutFormat {
   passesOver?(path: string): boolean;
 }
 
-/** Pickles run code when they are loaded: slime's and SkyRL's tensors, RAGEN's and verl's batches. */
-export const PICKLED = /\.(pt|pth|pkl|pickle)$/;
-
+/** What to say of a pickle (logs/input-names.ts). */
 export const PICKLED_ADVICE =
   'a pickle runs code when it is loaded, so it is not read here: the Python package writes it as Parquet (collapsar export)';
 

@@ -4,8 +4,8 @@ import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/words.js';
+import { type FoundInputs, findInputs, type Searched } from '../find-inputs.js';
 import { headerDigest } from '../steps/step-digest.js';
-import { FileChoice } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { findLogs, type LogFile } from './find-logs.js';
@@ -129,9 +129,17 @@ export class RolloutLogs {
    * Finds the steps at `source`, and expects all of them to be read. Never rejects because of a path.
    * @throws the signal's reason when it is aborted
    */
-  async find(source: string | readonly string[], wanted = FileChoice.ALL): Promise<FoundRollouts> {
+  async find(source: string | readonly string[]): Promise<FoundRollouts> {
+    const found = await findInputs(source, { wanted: 'logs', signal: this.signal });
+    const { empty, problems, ...rest } = await this.among(found);
+    const nothing = [...empty].map(([{ path }, problem]) => new FileError({ path }, problem));
+    return { ...rest, problems: [...found.problems, ...problems, ...nothing] };
+  }
+
+  /** The same of what a search found. */
+  async among(inputs: FoundInputs): Promise<FoundRollouts & { readonly empty: ReadonlyMap<Searched, string> }> {
     const { choice, seen } = this.reading;
-    const { files: found, problems, notes } = await findLogs(source, choice, this.signal, wanted, seen?.files);
+    const { files: found, problems, notes, empty } = await findLogs(inputs, choice, this.signal, seen?.files);
     const { files, notes: copies } = await leaveOutCopies(found, seen?.contents, this.signal);
     const { steps: all, failures, notes: restarts } = await planSteps(files, seen, this.reading.maxMemory, this.signal);
     const { steps: single, notes: repeated } = await leaveOutRepeatedSteps(
@@ -142,7 +150,8 @@ export class RolloutLogs {
     );
     const steps = await this.#withRewards(single);
     for (const step of steps) this.expect(step);
-    return { steps, problems: [...problems, ...failures], notes: [...notes, ...copies, ...restarts, ...repeated] };
+    const said = [...notes, ...copies, ...restarts, ...repeated];
+    return { steps, problems: [...problems, ...failures], notes: said, empty };
   }
 
   /** The step will be read once more. */

@@ -1,16 +1,38 @@
 // Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
 // many there are.
 import { stat } from 'node:fs/promises';
+import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
+import { type FoundInputs, findInputs, type Hit, withoutSteps } from '../find-inputs.js';
 import { FILE_CHOICE, type FileChoiceOptions } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { isRemote } from '../stores/store.js';
-import { findSteps, type StepLocation } from './find-steps.js';
-import { NoStepError } from './no-step-error.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import type { StepData } from './step-data.js';
 import { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
+import { NoStepError } from './step-layout.js';
+
+/** Where a step file is, and to which run it belongs. */
+export interface StepLocation {
+  readonly path: string;
+  /** Absolute path of the directory, or prefix of the store, that holds it: files of one directory are one run. */
+  readonly runDirectory: string;
+  /** Named by itself, not found in a folder or by a glob. */
+  readonly isNamed: boolean;
+}
+
+/** Step files that were found, and what could not be used. */
+export interface FoundSteps {
+  /** By run directory, then name, both in natural order. */
+  readonly files: StepLocation[];
+  readonly problems: FileError[];
+}
+
+/** Options of `findSteps`. */
+export interface FindStepsOptions extends FileChoiceOptions {
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** How far the looking at files is that comes before the first step. */
 export interface ListingProgress {
@@ -42,6 +64,7 @@ export interface ListStepsOptions extends FileChoiceOptions {
 /** Options of `readSteps`. */
 export interface ReadStepsOptions extends ListStepsOptions, ReadStepOptions {}
 
+const FIND_OPTIONS: OptionTable<FindStepsOptions> = { ...FILE_CHOICE, signal: is.signal };
 const LIST_OPTIONS: OptionTable<ListStepsOptions> = {
   ...FILE_CHOICE,
   onError: is.callback,
@@ -60,6 +83,45 @@ export interface ListedStep extends StepHeader {
 const OPEN_AT_ONCE = 16;
 
 /**
+ * Finds the step files at `source`, one path or several: a file is taken by any name, a directory is searched
+ * recursively for the endings of step files, and what does not exist but looks like a glob is matched. Names that
+ * begin with a dot are passed over. `include` and `exclude` choose among what is found so.
+ * Never rejects because of a path that is a string: each that is missing, unreadable or empty is one FileError in
+ * `problems`.
+ * @throws {ArgumentError} (as a rejection) unless `source` is a path or paths; the signal's reason when it is aborted
+ */
+export async function findSteps(
+  source: string | readonly string[],
+  options: FindStepsOptions = {},
+): Promise<FoundSteps> {
+  checkOptions(options, FIND_OPTIONS);
+  checkPaths(source);
+  const found = await findInputs(source, { ...options, wanted: 'steps' });
+  const files = stepsIn(found).map(({ path, directory, isNamed }) => ({ path, runDirectory: directory, isNamed }));
+  return { files, problems: [...found.problems, ...emptyPlaces(found)] };
+}
+
+function checkPaths(source: string | readonly string[]): void {
+  if (source === undefined || source === null) checkPath(source, 'source');
+  if (typeof source === 'string') return;
+  checkArray(source, 'source');
+  for (const path of source) checkPath(path, 'source');
+}
+
+/** By run directory, then name. */
+function stepsIn({ hits }: FoundInputs): Hit[] {
+  const steps = hits.filter(({ kind }) => kind === 'step');
+  return steps.sort((a, b) => naturalOrder(a.directory, b.directory) || naturalOrder(a.path, b.path));
+}
+
+function* emptyPlaces(found: FoundInputs): Generator<FileError> {
+  for (const searched of found.searched) {
+    const problem = withoutSteps(searched, found);
+    if (problem !== undefined) yield new FileError({ path: searched.path }, problem);
+  }
+}
+
+/**
  * Finds the steps at `source` and reads their headers.
  * @param source paths of files and directories, or globs
  * @returns by run directory, `run`, step and name
@@ -70,11 +132,21 @@ export async function listSteps(
   options: ListStepsOptions = {},
 ): Promise<ListedStep[]> {
   checkOptions(options, LIST_OPTIONS);
-  return listStepsAs(source, options, (step) => step);
+  checkPaths(source);
+  return [...(await listStepsAs(source, options, (step) => step))];
 }
 
 /** What steps are ordered by. */
 export type OrderedStep = Pick<ListedStep, 'file' | 'step' | 'run' | 'runDirectory'>;
+
+export function byRunAndStep(a: OrderedStep, b: OrderedStep): number {
+  return (
+    naturalOrder(a.runDirectory, b.runDirectory) ||
+    naturalOrder(a.run, b.run) ||
+    a.step - b.step ||
+    naturalOrder(a.file, b.file)
+  );
+}
 
 /** A file as an earlier look had it. */
 export interface SeenFile<Kept> {
@@ -82,49 +154,65 @@ export interface SeenFile<Kept> {
   readonly step: Kept;
 }
 
-/**
- * The same, of each step only what `keep` makes of it: of many steps that is what fits into memory.
- * @param seen files as an earlier look had them, which is filled: the header of one whose size and time are the same is
- *   not read again
- * @throws FileError as listSteps does
- */
+/** Steps that a search found, and files that are none. */
+export interface ListedFiles<Kept> {
+  /** By run directory, run, step and name. */
+  readonly steps: readonly Kept[];
+  readonly failures: readonly FileError[];
+  /** Other files beside the steps, such as weights. */
+  readonly beside: readonly FileError[];
+}
+
+/** Finds the steps at `source`, and tells what cannot be used. @throws FileError as listSteps does */
 export async function listStepsAs<Kept extends OrderedStep>(
   source: string | readonly string[],
   options: ListStepsOptions,
   keep: (step: ListedStep) => Kept,
   seen?: Map<string, SeenFile<Kept>> | undefined,
-): Promise<Kept[]> {
+): Promise<readonly Kept[]> {
   const report = reporter(options);
   const { signal, include, exclude, onSkipped } = options;
-  const { files, problems } = await findSteps(source, { signal, include, exclude });
-  problems.forEach(report);
-  const found = await readHeaders(files, options, keep, seen);
+  const found = await findInputs(source, { signal, include, exclude, wanted: 'steps' });
+  for (const problem of found.problems) report(problem);
+  for (const problem of emptyPlaces(found)) report(problem);
+  const { steps, failures, beside } = await listFound(found, options, keep, seen);
+  if (onSkipped !== undefined) beside.forEach(onSkipped);
+  failures.forEach(report);
+  return steps;
+}
+
+/**
+ * Reads the headers of the steps among `found`. Of each only what `keep` makes of it is held: of many steps that is
+ * what fits into memory.
+ * @param seen files as an earlier look had them, which is filled: the header of one whose size and time are the same is
+ *   not read again
+ */
+export async function listFound<Kept extends OrderedStep>(
+  found: FoundInputs,
+  options: Pick<ListStepsOptions, 'signal' | 'onListing'>,
+  keep: (step: ListedStep) => Kept,
+  seen?: Map<string, SeenFile<Kept>> | undefined,
+): Promise<ListedFiles<Kept>> {
+  const files = stepsIn(found);
+  const outcomes = await readHeaders(files, options, keep, seen);
   const steps: Kept[] = [];
-  const isSkipped = besideSteps(files, found);
-  for (const [index, step] of found.entries()) {
-    if (!(step instanceof FileError)) steps.push(step);
-    else if (isSkipped(step, files[index] as StepLocation)) onSkipped?.(step);
-    else report(step);
+  const failures: FileError[] = [];
+  const beside: FileError[] = [];
+  const isBeside = besideSteps(files, outcomes);
+  for (const [index, outcome] of outcomes.entries()) {
+    if (!(outcome instanceof FileError)) steps.push(outcome);
+    else (isBeside(outcome, files[index] as Hit) ? beside : failures).push(outcome);
   }
-  return steps.sort(
-    (a, b) =>
-      naturalOrder(a.runDirectory, b.runDirectory) ||
-      naturalOrder(a.run, b.run) ||
-      a.step - b.step ||
-      naturalOrder(a.file, b.file),
-  );
+  return { steps: steps.sort(byRunAndStep), failures, beside };
 }
 
 /**
  * Whether a failure is that of another file among steps. Where there are no steps it is what the user has to hear
  * of, and so is one whose name is that of a step beside it but for the numbers.
  */
-function besideSteps(
-  files: readonly StepLocation[],
-  found: readonly unknown[],
-): (failure: FileError, file: StepLocation) => boolean {
-  const likeOf = ({ path }: StepLocation): string => path.replace(/[0-9]+(?=[^/]*$)/g, '0');
-  const names = new Set(files.filter((_, index) => !(found[index] instanceof FileError)).map(likeOf));
+function besideSteps(files: readonly Hit[], outcomes: readonly unknown[]): (failure: FileError, file: Hit) => boolean {
+  const likeOf = ({ path }: Hit): string => path.replace(/[0-9]+(?=[^/]*$)/g, '0');
+  const names = new Set(files.filter((_, index) => !(outcomes[index] instanceof FileError)).map(likeOf));
   return (failure, file) =>
     failure instanceof NoStepError && !file.isNamed && names.size > 0 && !names.has(likeOf(file));
 }
@@ -158,8 +246,8 @@ function reporter({ onError }: ListStepsOptions): (error: FileError) => void {
 
 /** In the order of `files`, whichever is read first. */
 async function readHeaders<Kept>(
-  files: readonly StepLocation[],
-  { signal, onListing }: ListStepsOptions,
+  files: readonly Hit[],
+  { signal, onListing }: Pick<ListStepsOptions, 'signal' | 'onListing'>,
   keep: (step: ListedStep) => Kept,
   seen: Map<string, SeenFile<Kept>> | undefined,
 ): Promise<(Kept | FileError)[]> {
@@ -167,7 +255,7 @@ async function readHeaders<Kept>(
   const queue = files.entries();
   let done = 0;
   const readSome = async () => {
-    for (const [index, { path, runDirectory }] of queue) {
+    for (const [index, { path, directory }] of queue) {
       signal?.throwIfAborted();
       // Before the header is read: what is written meanwhile has another.
       const stamp = seen && (await stampOf(path));
@@ -175,7 +263,7 @@ async function readHeaders<Kept>(
       if (before !== undefined && before.stamp === stamp) steps[index] = before.step;
       else {
         const header = await orFileError(readStepHeader(path, { signal }), signal);
-        const step = header instanceof FileError ? header : keep({ ...header, runDirectory });
+        const step = header instanceof FileError ? header : keep({ ...header, runDirectory: directory });
         steps[index] = step;
         if (stamp !== undefined && !(step instanceof FileError)) seen?.set(path, { stamp, step });
       }

@@ -11,10 +11,16 @@ import { openContainer } from '../formats/open-container.js';
 import { LENGTH_BYTES, storedBytes } from '../formats/safetensors.js';
 import { placeOf, withoutClose } from '../stores/byte-source.js';
 import { directoryOf, nameOf } from '../stores/store.js';
-import { hasNothingOfStep, NoStepError } from './no-step-error.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import type { StepData, StoredIntegers } from './step-data.js';
-import { checkLayout, checkValues, type StepLayout, type StepTensorName } from './step-layout.js';
+import {
+  checkLayout,
+  checkValues,
+  hasNothingOfStep,
+  NoStepError,
+  type StepLayout,
+  type StepTensorName,
+} from './step-layout.js';
 import { stepScores } from './step-scores.js';
 import { readTensors } from './step-tensors.js';
 import { storedEnvironments } from './stored-environments.js';

@@ -1,6 +1,7 @@
 // Which tensors a step file has, their types and shapes, and what the small ones may hold: the table of
 // docs/reference/step-file.md as data. The reader and the writer check against the same rules; each reports in its own
 // way.
+import { FileError } from '../../checks/errors.js';
 import type { SafetensorsDType } from '../formats/safetensors.js';
 import type { StoredIntegers } from './step-data.js';
 
@@ -213,4 +214,18 @@ function idsIn<Id extends number | bigint>(group: ArrayLike<Id>): Set<Id> {
     last = id;
   }
   return ids;
+}
+
+/**
+ * The error of a file that opens without a fault and has neither a step's tensors nor the number of a step: what
+ * trainers keep beside step files, such as weights and the states of optimizers and random numbers.
+ */
+export class NoStepError extends FileError {}
+
+/** Whether nothing in it is of a step. A damaged step has something left. */
+export function hasNothingOfStep(
+  tensors: ReadonlyMap<string, unknown>,
+  metadata: ReadonlyMap<string, string>,
+): boolean {
+  return !metadata.has('step') && STEP_TENSORS.every((name) => !tensors.has(name));
 }

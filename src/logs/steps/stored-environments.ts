@@ -51,7 +51,7 @@ export function storedEnvironments(
     if (found !== undefined) checkOneEnvironmentEach(found, group);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
-    fail(undefined, error.message.slice(`${error.argument}: `.length));
+    fail(undefined, error.problem);
   }
   return found;
 }

@@ -10,10 +10,9 @@ import { measureOptions } from '../../../src/analysis/measuring/measure-options.
 import { measureStepFile } from '../../../src/analysis/measuring/measure-step-data.js';
 import { FileError } from '../../../src/checks/errors.js';
 import { openEngine } from '../../../src/engine/open-engine.js';
-import { findSteps } from '../../../src/logs/steps/find-steps.js';
-import { listSteps, readSteps } from '../../../src/logs/steps/read-steps.js';
+import { findInputs } from '../../../src/logs/find-inputs.js';
+import { findSteps, listSteps, readSteps } from '../../../src/logs/steps/read-steps.js';
 import { readStepFile } from '../../../src/logs/steps/step-file.js';
-import { findObjects } from '../../../src/logs/stores/s3/listing.js';
 import { openObject } from '../../../src/logs/stores/s3/object.js';
 import { fileErrorOf, fileOf, fullStep, put, type RawTensor, smallStep } from '../../support/logs-files.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
@@ -102,8 +101,8 @@ describe.each(SERVERS)('$name', ({ there, key, start }) => {
       [0, 2, 4].map((n) => `s3://runs/many/r0/step_${n}.safetensors`),
     );
     for (const pageKeys of [1, 7, 31]) {
-      const { paths } = await findObjects('s3://runs/many', { pageKeys });
-      expect(new Set(paths)).toEqual(new Set(files.map(({ path }) => path)));
+      const { hits } = await findInputs('s3://runs/many', { wanted: 'steps', listing: { pageKeys } });
+      expect(new Set(hits.map(({ path }) => path))).toEqual(new Set(files.map(({ path }) => path)));
     }
     const found = async (path: string) => (await findSteps([path])).files.length;
     expect(await found('s3://runs/many/r1/step_1?.safetensors')).toBe(5);

@@ -2,9 +2,9 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findSteps } from '../../../src/logs/steps/find-steps.js';
+import { type FindInputsOptions, findInputs } from '../../../src/logs/find-inputs.js';
+import { findSteps } from '../../../src/logs/steps/read-steps.js';
 import { s3Problem } from '../../../src/logs/stores/s3/client.js';
-import { findObjects } from '../../../src/logs/stores/s3/listing.js';
 
 const KEYS = [
   'a[1]/step_1.safetensors',
@@ -65,8 +65,13 @@ afterEach(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-const found = async (path: string, options = {}) => {
-  const { paths, problems } = await findObjects(path, options);
+const search = async (path: string, listing: FindInputsOptions['listing']) => {
+  const { hits, problems } = await findInputs(path, { wanted: 'steps', listing });
+  return { paths: hits.map((hit) => hit.path), problems };
+};
+
+const found = async (path: string, listing = {}) => {
+  const { paths, problems } = await search(path, listing);
   return [...paths, ...problems.map(({ message }) => message)];
 };
 
@@ -142,7 +147,7 @@ it('lists a folder of more objects than a call has arguments', async () => {
   const ordinary = KEYS.splice(0);
   try {
     for (let step = 0; step < 150_000; step++) KEYS.push(`many/step_${step}.safetensors`);
-    const { paths, problems } = await findObjects('s3://b/many', { pageKeys: 50_000 });
+    const { paths, problems } = await search('s3://b/many', { pageKeys: 50_000 });
     expect(problems).toEqual([]);
     expect(paths).toEqual(KEYS.map((key) => `s3://b/${key}`));
   } finally {
