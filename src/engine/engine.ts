@@ -193,7 +193,7 @@ export class Engine {
    * piece while it is in their cache, so that nothing but the sums takes memory.
    * @param lengths tokens of each row, 0 to T; what lies beyond them may be missing at the file's end
    * @returns sums float64 [R, P]; the first used log-prob that is NaN or +inf
-   * @throws FileReadError (as a rejection) where the file ends too early or cannot be read
+   * @throws FileError (as a rejection) where the file ends too early or cannot be read
    */
   sumFileTokens(
     scores: FileScores,

@@ -8,21 +8,17 @@ export { textStepOf } from '../analysis/measuring/rollout-measurement.js';
 export { type AnalysisSettings, ResultDirectory } from '../analysis/results/result-directory.js';
 export type { Journal, JournalOptions } from '../analysis/store/journal.js';
 export { type WatchOptions, watch } from '../analysis/watching/watch.js';
-export type { OwnColumn, Rollout, RolloutColumn, Texts, TokenLists } from '../logs/rollouts/columns.js';
-export type { ColumnNames } from '../logs/rollouts/formats/rollouts/reader.js';
+export type { Rollout } from '../logs/rollouts/columns.js';
 export { type ReadRolloutsOptions, readRollouts } from '../logs/rollouts/read-rollouts.js';
-export type { ReasoningTags } from '../logs/rollouts/reasoning.js';
-export type { GroupSource, RolloutStep } from '../logs/rollouts/rollout.js';
-export type { OptionalTensor, ReadStepOptions } from '../logs/steps/read-step-options.js';
+export type { RolloutStep } from '../logs/rollouts/rollout.js';
+export type { ReadStepOptions } from '../logs/steps/read-step-options.js';
 export {
   type FindStepsOptions,
   type FoundSteps,
   findSteps,
   type ListedStep,
-  type ListingProgress,
   type ListStepsOptions,
   listSteps,
   type StepLocation,
 } from '../logs/steps/read-steps.js';
 export { readStepFile, readStepHeader, type StepHeader } from '../logs/steps/step-file.js';
-export type { StepLayout } from '../logs/steps/step-layout.js';

@@ -4,10 +4,5 @@
  * @module collapsar/sinks
  */
 export { openSink } from '../sinks/open-sink.js';
-export {
-  type OpenTelemetryInstrument,
-  type OpenTelemetryMeter,
-  type OpenTelemetryResult,
-  openTelemetrySink,
-} from '../sinks/opentelemetry/opentelemetry-sink.js';
+export { type OpenTelemetryMeter, openTelemetrySink } from '../sinks/opentelemetry/opentelemetry-sink.js';
 export type { SinkMetrics } from '../sinks/page-keys.js';

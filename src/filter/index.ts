@@ -1,4 +1,4 @@
-// What `collapsar` exports of this folder.
+// What other rooms use of this one.
 export { type FilterGate, filterGate } from './filter-gate.js';
 export { filterGroups } from './filter-groups.js';
 export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';

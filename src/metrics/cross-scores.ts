@@ -43,7 +43,7 @@ export interface MetricOptions extends OperationOptions {
   label?: SampleLabel | undefined;
   /** Training step, for the time-aware EMA of `strict`. Default: one more than the last. */
   step?: number | undefined;
-  /** Carries the EMAs from step to step. Default: a fresh one, so that the EMA equals the value. */
+  /** @internal Carries the EMAs from step to step. Default: a fresh one, so that the EMA equals the value. */
   state?: RunningState | undefined;
   /** Also gives each row's own score and whether it was retrieved. Default false. */
   perRow?: boolean | undefined;

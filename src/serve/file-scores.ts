@@ -54,7 +54,8 @@ export async function sumsOfFile(
     return sums;
   } catch (error) {
     if (!(error instanceof FileReadError)) throw error;
-    const problem = error.code === undefined ? cutShort(source.bytes - error.offset) : systemProblem(error);
+    const problem =
+      error.system === undefined ? cutShort(source.bytes - error.offset) : systemProblem({ code: error.system });
     throw new FileError({ path: file.path, offset: error.offset }, problem, { cause: error });
   } finally {
     await source.close();

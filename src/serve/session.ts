@@ -7,14 +7,12 @@ import { shown } from '../checks/words.js';
 import type { DeviceImport } from '../engine/device/device-import.js';
 import type { Tensor } from '../engine/tensor/tensor.js';
 import type { TextStep } from '../metrics/text-metrics.js';
-import {
-  Monitor,
-  type MonitorOptions,
-  type MonitorStep,
-  type RolloutRows,
-  type StepLabels,
-  type StepOutcomes,
-} from '../monitor/index.js';
+import { Monitor } from '../monitor/monitor.js';
+import type { MonitorOptions } from '../monitor/monitor-options.js';
+import type { MonitorStep } from '../monitor/monitor-step.js';
+import type { StepLabels } from '../monitor/outcomes/step-labels.js';
+import type { StepOutcomes } from '../monitor/outcomes/step-outcomes.js';
+import type { RolloutRows } from '../monitor/rollout-texts.js';
 import type { Sink } from '../monitor/sinks/sink.js';
 import type { StepReport } from '../step/step-report.js';
 import { PROTOCOL, ProtocolError } from './answers.js';

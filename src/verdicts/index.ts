@@ -1,4 +1,4 @@
-// What `collapsar` exports of this folder.
+// What other rooms use of this one.
 
 export type {
   FilterEvidence,

@@ -3,7 +3,10 @@
 // it keeps.
 
 import { checkObject } from '../checks/argument-checks.js';
+import type { OperationOptions } from '../checks/operation-options.js';
+import { checkOptions } from '../checks/options.js';
 import { count, fields, nullable, oneOf, optional, SavedState, type Shaped } from '../checks/saved.js';
+import type { Engine } from '../engine/engine.js';
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
@@ -20,7 +23,7 @@ import { type DependenceStep, promptDependenceFields } from './prompt-dependence
 import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, unionRange } from './prompt-triage.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
-import { checkReading, readEvidence, type StepReading } from './step-reading.js';
+import { checkReading, readEvidence, readEvidenceOn, type StepReading } from './step-reading.js';
 import type { Finding, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
 import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './warnings/action-information.js';
@@ -110,7 +113,7 @@ export class Judge {
     this.#options = resolveJudgeOptions(options);
   }
 
-  /** What readEvidence() and readEvidenceOn() read its steps with. */
+  /** @internal What steps are read with. */
   get options(): JudgeJson['options'] {
     return this.#options;
   }
@@ -128,7 +131,20 @@ export class Judge {
   }
 
   /**
-   * The same for a step whose evidence was read before.
+   * The same, to the bit, with the permutations on an engine's threads: `add` holds the event loop for 10 ns a row and
+   * permutation. The evidence must not change meanwhile.
+   * @throws {ArgumentError} (as a rejection) as `add`; `signal.reason` when aborted: nothing is taken in
+   */
+  async addOn(engine: Engine, evidence: StepEvidence, options: OperationOptions = {}): Promise<Judgement> {
+    checkObject(evidence, 'evidence');
+    checkOptions(options);
+    checkStepOrder(evidence.step, this.#lastStep);
+    const reading = await readEvidenceOn(engine, evidence, { ...this.#options, signal: options.signal });
+    return this.take(reading, evidence.metrics, evidence.texts);
+  }
+
+  /**
+   * @internal The same for a step whose evidence was read before.
    * @param metrics the step's, with the run's moving averages
    * @param texts text figures of the step
    * @throws {ArgumentError} for a step that is not later than the last; nothing is taken in

@@ -4,8 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { episodeRewards, type TurnRewards } from '../../src/exports/filter.js';
+import type { TurnRewards } from '../../src/exports/filter.js';
 import { readStepFile } from '../../src/exports/logs.js';
+import { episodeRewards } from '../../src/filter/input/turn-rewards.js';
 import {
   type AnalyzeOptions,
   analyze,

@@ -2,7 +2,12 @@
 import { constants } from 'node:buffer';
 import { afterAll, describe, expect, it } from 'vitest';
 import { shown } from '../../src/checks/words.js';
+import { filterGate } from '../../src/filter/filter-gate.js';
 import * as collapsar from '../../src/index.js';
+import { RunningState } from '../../src/metrics/reporting/running-state.js';
+import { completeSums } from '../../src/metrics/sampled/pair-scores.js';
+import { turnsOfPrompts } from '../../src/metrics/sampled/prompt-turns.js';
+import { readEvidence } from '../../src/verdicts/step-reading.js';
 import { levels } from '../support/package-levels.js';
 
 const { ArgumentError, openEngine } = collapsar;
@@ -23,7 +28,11 @@ function transferred<T extends ArrayBufferView>(array: T): T {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: what the types forbid is what is tested
-const given: any = Object.assign({}, collapsar, ...Object.values(levels));
+const given: any = Object.assign(
+  { RunningState, completeSums, filterGate, readEvidence, turnsOfPrompts },
+  collapsar,
+  ...Object.values(levels),
+);
 
 const monitorStep = (labels: object) => new given.Monitor({ engine }).step(1, { groups, lengths, ...labels });
 const step = () => ({ logprobs: { data: new Float32Array(1), dtype: 'float32', shape: [1, 1, 1] }, ...oneRow() });

@@ -10,7 +10,6 @@ import { ArgumentError, DisposedError, FileError } from '../../src/checks/errors
 import type { Engine } from '../../src/engine/engine.js';
 import { openEngine } from '../../src/engine/open-engine.js';
 import type { DType, Tensor, TensorData } from '../../src/engine/tensor/tensor.js';
-import { FileReadError } from '../../src/engine/tokens/file-read-error.js';
 import type { StepData } from '../../src/logs/steps/step-data.js';
 import { readStepFile } from '../../src/logs/steps/step-file.js';
 import { fileOf } from '../support/logs-files.js';
@@ -102,7 +101,7 @@ describe('engine.sumFileTokens', () => {
     const short = bytesOf(data).subarray(0, data.byteLength - 4);
     await withFile(short, async (fd) => {
       const cut = engine.sumFileTokens(scores(fd), [40_000, 40_000, 40_000]);
-      await expect(cut).rejects.toMatchObject({ name: 'FileReadError', code: undefined, offset: short.length });
+      await expect(cut).rejects.toMatchObject({ code: 'ERR_FILE', system: undefined, offset: short.length });
       const { sums } = await engine.sumFileTokens(scores(fd), [40_000, 40_000, 39_999]);
       expect([...sums.data]).toEqual([-40_000, -40_000, -40_000, -40_000, -39_999, -39_999]);
     });
@@ -110,8 +109,12 @@ describe('engine.sumFileTokens', () => {
 
   it('names the error of the system', async () => {
     const scores = { fd: 2 ** 30, offset: 0, dtype: 'float32' as const, shape: [1, 1, 1] as const };
-    await expect(engine.sumFileTokens(scores, [1])).rejects.toMatchObject({ code: 'EBADF', offset: 0 });
-    await expect(engine.sumFileTokens(scores, [1])).rejects.toBeInstanceOf(FileReadError);
+    await expect(engine.sumFileTokens(scores, [1])).rejects.toMatchObject({
+      system: 'EBADF',
+      offset: 0,
+      path: `file descriptor ${scores.fd}`,
+    });
+    await expect(engine.sumFileTokens(scores, [1])).rejects.toBeInstanceOf(FileError);
   });
 
   it('refuses arguments that cannot be right, by name', async () => {

@@ -2,7 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { readStepFile } from '../../src/exports/logs.js';
-import { crossScoreMetrics, type Engine, openEngine, RunningState } from '../../src/index.js';
+import { crossScoreMetrics, type Engine, openEngine } from '../../src/index.js';
+import { RunningState } from '../../src/metrics/reporting/running-state.js';
 import { expectSameMetrics } from '../support/golden.js';
 
 interface Case {

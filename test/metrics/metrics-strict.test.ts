@@ -7,12 +7,12 @@ import {
   crossScoreMetrics,
   type Engine,
   openEngine,
-  RunningState,
   type StepMetrics,
   type Tensor,
 } from '../../src/index.js';
 import { intervalOf, isOfProfile } from '../../src/metrics/figures/derived.js';
 import { SCORE_FIGURES } from '../../src/metrics/figures/score-figures.js';
+import { RunningState } from '../../src/metrics/reporting/running-state.js';
 import { type ReferenceStep, referenceMetrics } from '../support/metrics-reference.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 

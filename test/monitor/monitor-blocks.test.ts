@@ -5,14 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import ts from 'typescript';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ArgumentError, type Engine, openEngine, type SamplerOptions } from '../../src/index.js';
 import {
+  ArgumentError,
+  type Engine,
   Monitor,
   type MonitorInput,
   type MonitorOptions,
   type MonitorStep,
+  openEngine,
+  type SamplerOptions,
   type ScoreBlock,
-} from '../../src/monitor/index.js';
+} from '../../src/index.js';
 import type { StepReport } from '../../src/step/step-report.js';
 import { type BoxOfStep, blockOf, type Layout, layouts, partition, type WholeStep } from '../engine/token-blocks.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';

@@ -1,8 +1,7 @@
 // Runs whose batches mix environments through a Monitor: which of them its verdicts name, and its notes.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import * as mixed from '../../bench/mixed-runs.mjs';
-import { type Engine, openEngine, type StepReport, type Tensor } from '../../src/index.js';
-import { Monitor } from '../../src/monitor/index.js';
+import { type Engine, Monitor, openEngine, type StepReport, type Tensor } from '../../src/index.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
 let engine: Engine;

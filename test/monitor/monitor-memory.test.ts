@@ -2,8 +2,7 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, it } from 'vitest';
-import { openEngine } from '../../src/index.js';
-import { Monitor } from '../../src/monitor/index.js';
+import { Monitor, openEngine } from '../../src/index.js';
 import { collected } from '../engine/engine-leaks.js';
 import { smallStep } from './monitor-run.js';
 

@@ -2,8 +2,7 @@
 // states are refused.
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ArgumentError, type Engine, openEngine, StateError } from '../../src/index.js';
-import { Monitor, type MonitorOptions } from '../../src/monitor/index.js';
+import { ArgumentError, type Engine, Monitor, type MonitorOptions, openEngine, StateError } from '../../src/index.js';
 import { type SmallShape, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
 
 let engine: Engine;

@@ -3,8 +3,16 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { estimateFromPairs, planScores } from '../../src/exports/sampling.js';
-import { ArgumentError, crossScoreMetrics, type Engine, openEngine, type SamplerOptions } from '../../src/index.js';
-import { Monitor, type MonitorOptions, type MonitorStep } from '../../src/monitor/index.js';
+import {
+  ArgumentError,
+  crossScoreMetrics,
+  type Engine,
+  Monitor,
+  type MonitorOptions,
+  type MonitorStep,
+  openEngine,
+  type SamplerOptions,
+} from '../../src/index.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
 
 let engine: Engine;

@@ -3,8 +3,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readStepFile } from '../../src/exports/logs.js';
-import { analyze, type Engine, openEngine } from '../../src/index.js';
-import { Monitor } from '../../src/monitor/index.js';
+import { analyze, type Engine, Monitor, openEngine } from '../../src/index.js';
 import type { StepReport } from '../../src/step/step-report.js';
 import { exampleRuns } from '../support/analysis-logs.js';
 

@@ -1,8 +1,14 @@
 // Steps in, reports out, as an async iterable and as a Web Stream: the same reports, and no more work than is read.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ArgumentError, type Engine, openEngine } from '../../src/index.js';
-import { Monitor, type MonitorInput, type MonitorOptions } from '../../src/monitor/index.js';
+import {
+  ArgumentError,
+  type Engine,
+  Monitor,
+  type MonitorInput,
+  type MonitorOptions,
+  openEngine,
+} from '../../src/index.js';
 import { scorePrompts, smallStep } from './monitor-run.js';
 
 let engine: Engine;

@@ -7,10 +7,13 @@ import {
   crossScoreMetrics,
   DisposedError,
   type Engine,
+  Monitor,
+  type MonitorOptions,
   openEngine,
-  RunningState,
+  type StepLabels,
+  type StepOutcomes,
 } from '../../src/index.js';
-import { Monitor, type MonitorOptions, type StepLabels, type StepOutcomes } from '../../src/monitor/index.js';
+import { RunningState } from '../../src/metrics/reporting/running-state.js';
 import { Judge, type ReasoningSwaps } from '../../src/verdicts/index.js';
 import { columnOf, type SmallStep, scorePrompts, smallStep } from './monitor-run.js';
 

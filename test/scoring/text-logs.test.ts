@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { readSteps } from '../../src/index.js';
-import { openTokenizer } from '../../src/scoring/index.js';
+import { openTokenizer } from '../../src/scoring/text-tokenizer.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
 import { type EngineServer, startEngine, sumUnder } from './engine-servers.js';

@@ -97,7 +97,8 @@ export async function sumFileTokens(
       ),
     ({ sums, firstInvalid, failure }) => {
       if (failure !== null) {
-        throw new FileReadError(failure.error === 0 ? undefined : getSystemErrorName(-failure.error), failure.offset);
+        const { error, offset } = failure;
+        throw new FileReadError(fd, offset, error === 0 ? undefined : getSystemErrorName(-error));
       }
       if (out !== undefined) return { sums: out, firstInvalid };
       const data = noteEngineMemory(sums as Float64Array);

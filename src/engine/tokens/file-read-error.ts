@@ -1,16 +1,17 @@
 // What an operation that reads a file itself could not read.
+import { FileError } from '../../checks/errors.js';
 
-/** Knows no path: who opened the file does, and makes the error that users see. */
-export class FileReadError extends Error {
+/** Knows no path but the descriptor's number: who opened the file makes an error with its path of it. */
+export class FileReadError extends FileError {
+  override readonly offset: number;
   /** Name of the system's error, such as EIO; undefined where the file ends too early. */
-  readonly code: string | undefined;
-  /** Position of the first byte that did not come. */
-  readonly offset: number;
+  readonly system: string | undefined;
 
-  constructor(code: string | undefined, offset: number) {
-    super(code === undefined ? `the file ends at byte ${offset}` : `cannot read at byte ${offset}: ${code}`);
-    this.name = 'FileReadError';
-    this.code = code;
+  /** @param offset position of the first byte that did not come */
+  constructor(fd: number, offset: number, system: string | undefined) {
+    const problem = system === undefined ? 'the file ends here, before its scores do' : `cannot be read: ${system}`;
+    super({ path: `file descriptor ${fd}`, offset }, problem);
     this.offset = offset;
+    this.system = system;
   }
 }

@@ -59,7 +59,8 @@ async function useFile<T>(
   } catch (error) {
     if (!(error instanceof FileReadError)) throw error;
     const where = { path: source.path, tensor: entry.name, offset: error.offset };
-    const problem = error.code === undefined ? cutShort(entry.end - error.offset) : systemProblem(error);
+    const problem =
+      error.system === undefined ? cutShort(entry.end - error.offset) : systemProblem({ code: error.system });
     throw new FileError(where, problem, { cause: error });
   } finally {
     await source.close();

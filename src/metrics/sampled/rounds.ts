@@ -8,24 +8,11 @@
 // four looks the interval is 27% wider than a single one.
 
 import { checkEngine } from '../../checks/argument-checks.js';
-import { ArgumentError, StateError } from '../../checks/errors.js';
+import { StateError } from '../../checks/errors.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
-import {
-  anyNumber,
-  either,
-  fields,
-  integer,
-  list,
-  optional,
-  record,
-  SavedState,
-  type Shape,
-  shape,
-} from '../../checks/saved.js';
 import type { Engine } from '../../engine/engine.js';
 import { CONFIDENCE } from '../../engine/operations/infer-pairs.js';
-import type { Integers } from '../../engine/tensor/tensor.js';
 import { estimateFromPairs, type PairEstimates } from './estimates.js';
 import { alignScores, type PairScores } from './pair-scores.js';
 import {
@@ -98,56 +85,6 @@ export interface RoundsResult {
   readonly estimates: PairEstimates | undefined;
 }
 
-const idShape = either<string, number>(
-  (value) => typeof value === 'string',
-  shape('a whole number as text', (value) => /^-?\d+$/.test(value as string)),
-  integer,
-);
-
-/** Scores that JSON has no number for. */
-const SCORES_AS_TEXT: ReadonlyMap<unknown, number> = new Map(
-  [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY].map((score) => [String(score), score]),
-);
-
-const scoreShape: Shape<number> = (value) => SCORES_AS_TEXT.get(value) ?? anyNumber(value);
-
-const savedState = new SavedState(
-  {
-    format: 'collapsar/score-rounds',
-    version: 1,
-    is: 'set of scoring rounds',
-    from: 'ScoreRounds.toJSON()',
-    without: 'start new ScoreRounds',
-  },
-  fields({
-    input: fields({
-      groups: list(idShape),
-      lengths: list(integer),
-      columnGroups: optional(list(idShape)),
-      promptTokens: optional(list(list(integer))),
-      promptTurns: optional(list(integer)),
-    }),
-    options: record((value) => value),
-    scores: list(list(scoreShape)),
-  }),
-);
-
-/** Saved `ScoreRounds`. */
-export interface ScoreRoundsJson {
-  readonly format: 'collapsar/score-rounds';
-  readonly version: 1;
-  readonly input: {
-    readonly groups: readonly (number | string)[];
-    readonly lengths: readonly number[];
-    readonly columnGroups: readonly (number | string)[] | undefined;
-    readonly promptTokens: readonly (readonly number[])[] | undefined;
-    readonly promptTurns: readonly number[] | undefined;
-  };
-  readonly options: ScoreRoundsOptions;
-  /** By round: one sum a pair of that round; NaN and infinities as text. */
-  readonly scores: readonly (readonly (number | string)[])[];
-}
-
 /**
  * Once draws of negatives and bias make less than this share of the interval's width, more scoring cannot narrow it
  * much.
@@ -162,7 +99,6 @@ type Settings = Required<{ [K in keyof ScoreRoundsOptions]: NonNullable<ScoreRou
  */
 export class ScoreRounds {
   readonly #engine: Engine;
-  readonly #input: ScorePlanInput;
   readonly #step: PlanStep;
   readonly #settings: Settings;
   /**
@@ -187,7 +123,6 @@ export class ScoreRounds {
     checkEngine(engine, 'engine');
     this.#engine = engine;
     this.#step = checkPlanInput(input);
-    this.#input = copyOf(input);
     this.#settings = checked(options, input.promptTurns !== undefined);
     const { first, seed, hardShare } = this.#settings;
     const plan = drawPlan(this.#step, { negatives: first, seed, hardShare });
@@ -280,47 +215,6 @@ export class ScoreRounds {
     const left = noise * Math.sqrt(Math.max(0, 1 - (negatives / there.error) ** 2));
     return left > width && left > (1 - WORTHWHILE) * (there.high - there.low) ? 'responses' : undefined;
   }
-
-  /** Input, options and all scores so far (nats): plain JSON, from which `from` goes on. */
-  toJSON(): ScoreRoundsJson {
-    const { groups, lengths, columnGroups, promptTokens, promptTurns } = this.#input;
-    const numbers = (values: Integers): number[] => Array.from(values as ArrayLike<number | bigint>, Number);
-    return {
-      format: 'collapsar/score-rounds',
-      version: 1,
-      input: {
-        groups: idsToJson(groups),
-        lengths: numbers(lengths),
-        columnGroups: columnGroups && idsToJson(columnGroups),
-        promptTokens: promptTokens?.map((tokens) => numbers(tokens)),
-        promptTurns: promptTurns && numbers(promptTurns),
-      },
-      options: this.#settings,
-      scores: this.#scores.map((sums) => Array.from(sums, (sum) => (Number.isFinite(sum) ? sum : String(sum)))),
-    };
-  }
-
-  /**
-   * Continues where `toJSON` was called, to the bit.
-   * @throws {StateError} (as a rejection) if `json` is not what `toJSON` gave
-   */
-  static async from(engine: Engine, json: unknown): Promise<ScoreRounds> {
-    checkEngine(engine, 'engine');
-    const { input, options, scores } = savedState.read(json);
-    try {
-      const { groups, columnGroups, ...others } = input;
-      const given = { ...others, groups: idsFromJson(groups), columnGroups: columnGroups && idsFromJson(columnGroups) };
-      const rounds = new ScoreRounds(engine, given, options as unknown as ScoreRoundsOptions);
-      for (const sums of scores) await rounds.add({ sums });
-      return rounds;
-    } catch (error) {
-      // Each part is of its kind, but they do not fit each other.
-      if (!(error instanceof ArgumentError || error instanceof StateError)) throw error;
-      throw new StateError(`the saved scoring rounds are damaged: ${error.message}; start new ScoreRounds`, {
-        cause: error,
-      });
-    }
-  }
 }
 
 /** The number of negatives a row with which every pair is scored. */
@@ -364,25 +258,4 @@ function checked(options: ScoreRoundsOptions, hard: boolean): Settings {
   const { width, metric = 'mi_seq_estimate', estimand = 'batch', first = hard ? 4 : 3 } = options;
   const { seed = 0, hardShare = HARD_SHARE_DEFAULT, confidence = 0.95 } = options;
   return { width, metric, estimand, first, seed, hardShare, confidence };
-}
-
-function copyOf({ groups, lengths, columnGroups, promptTokens, promptTurns }: ScorePlanInput): ScorePlanInput {
-  return {
-    groups: groups.slice() as Integers,
-    lengths: lengths.slice() as Integers,
-    columnGroups: columnGroups?.slice() as Integers | undefined,
-    promptTokens: promptTokens?.map((tokens) => tokens.slice()),
-    promptTurns: promptTurns?.slice() as Integers | undefined,
-  };
-}
-
-/** 64-bit ids that a number cannot hold go as text. */
-function idsToJson(ids: Integers): (number | string)[] {
-  return Array.from(ids as ArrayLike<number | bigint>, (id) =>
-    Number.isSafeInteger(Number(id)) ? Number(id) : String(id),
-  );
-}
-
-function idsFromJson(ids: readonly (number | string)[]): Integers {
-  return ids.some((id) => typeof id === 'string') ? BigInt64Array.from(ids, (id) => BigInt(id)) : (ids as number[]);
 }
