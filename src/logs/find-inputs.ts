@@ -28,9 +28,8 @@ import { errorCode, NOT_A_FILE, systemProblem } from './stores/system-problem.js
 export interface Hit {
   readonly path: string;
   readonly kind: InputKind;
-  /** Named by itself, not found in a folder or by a glob. */
-  readonly isNamed: boolean;
-  /** The folder or prefix that was given; undefined where the file is named or matched by a glob. */
+  readonly from: 'name' | 'glob' | 'folder';
+  /** The folder or prefix that was given, or that a glob begins with; undefined where the file is named. */
   readonly root: string | undefined;
   /** Absolute path of the directory, or prefix of the store, that holds it. */
   readonly directory: string;
@@ -180,7 +179,7 @@ class Search {
     const { wanted, isForced } = this.options;
     const name = nameOf(path);
     const isLog = wanted === 'logs' || (wanted === 'both' && !isStepName(name) && (isForced || isLogName(name)));
-    return { path, kind: isLog ? 'log' : 'step', isNamed: true, root: undefined, directory: directoryOf(path) };
+    return { path, kind: isLog ? 'log' : 'step', from: 'name', root: undefined, directory: directoryOf(path) };
   }
 
   /** @returns whether it is a pattern */
@@ -196,6 +195,7 @@ class Search {
       return true;
     }
     const before = this.problems.length;
+    const root = directoryOf(`${pattern.slice(0, pattern.search(/[*?[\]{}()!+@]/))}x`);
     this.#folders.set(pattern, { hits: [], below: [] });
     let hasFolders = false;
     for (const match of matches.sort(naturalOrder)) {
@@ -206,7 +206,7 @@ class Search {
       if (isFolder ? this.choice.leavesOut(path) : kind === undefined || !this.choice.takes(path)) continue;
       hasFolders ||= isFolder;
       try {
-        await this.#existing(path, { ...this.#named(path), kind: kind ?? 'step', isNamed: false }, pattern);
+        await this.#existing(path, { ...this.#named(path), kind: kind ?? 'step', from: 'glob', root }, pattern);
       } catch (error) {
         this.options.signal?.throwIfAborted();
         this.#problem(path, await missingProblem(path, error), error);
@@ -257,10 +257,10 @@ class Search {
         if (!this.choice.leavesOut(place)) this.#below(real, await this.#directory(inside, depth + 1, place, root));
       } else if (entry.isSymbolicLink()) {
         if (this.choice.leavesOut(place)) continue;
-        const hit = isTaken ? { path: inside, kind, isNamed: false, root, directory } : undefined;
+        const hit: Hit | undefined = isTaken ? { path: inside, kind, from: 'folder', root, directory } : undefined;
         await this.#link({ path: inside, depth: depth + 1, parent: real, within: place, root }, hit);
       } else if (isTaken) {
-        this.#add({ path: inside, kind, isNamed: false, root, directory }, beforeReal + entry.name, real);
+        this.#add({ path: inside, kind, from: 'folder', root, directory }, beforeReal + entry.name, real);
       }
     }
     return real;
@@ -303,6 +303,7 @@ class Search {
       if (as === 'object') return void this.#add(this.#named(path), path);
       const folder = path.replace(/\/+$/, '');
       const isPrefix = as === 'prefix';
+      const from = isPrefix ? 'folder' : 'glob';
       const hits: Hit[] = [];
       const before = this.problems.length;
       for (const [within, inside] of byFolder(names)) {
@@ -312,8 +313,8 @@ class Search {
           const kind = isPrefix ? kinds.get(name) : kindOf(name, wanted);
           if (kind === undefined || !this.choice.takes(within + name)) continue;
           const found = `${base}${within}${name}`;
-          const place = { root: isPrefix ? folder : undefined, directory: directoryOf(found) };
-          hits.push(this.#add({ path: found, kind, isNamed: false, ...place }, found));
+          const hit: Hit = { path: found, kind, from, root: base.replace(/\/$/, ''), directory: directoryOf(found) };
+          hits.push(this.#add(hit, found));
         }
         for (const name of isPrefix ? missing : []) {
           if (this.choice.takes(within + name)) this.#problem(`${base}${within}${name}`, MISSING_ARRAY);
@@ -334,7 +335,7 @@ class Search {
     const known = this.hits.get(real);
     const kept = known ?? hit;
     if (known === undefined) this.hits.set(real, hit);
-    else if (hit.isNamed && !known.isNamed) Object.assign(known, { isNamed: true, kind: hit.kind });
+    else if (hit.from === 'name') Object.assign(known, { from: 'name', kind: hit.kind });
     if (parent !== undefined) this.#folders.get(parent)?.hits.push(kept);
     return kept;
   }

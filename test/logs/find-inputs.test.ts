@@ -25,7 +25,7 @@ async function tree(files: readonly string[], links: readonly (readonly [string,
 }
 
 const shownHits = (root: string, { hits }: FoundInputs): string[] =>
-  hits.map(({ path, kind, isNamed }) => `${kind}${isNamed ? ' named' : ''} ${path.slice(root.length + 1)}`).sort();
+  hits.map(({ path, kind, from }) => `${kind}${from === 'name' ? ' named' : ''} ${path.slice(root.length + 1)}`).sort();
 
 const names = fc.constantFrom(
   's_1.safetensors',

@@ -1,13 +1,13 @@
 // Looks at the files that a search found: which of them are rollout logs, and which reader knows each.
-import { join, relative, resolve } from 'node:path';
+import { join, relative } from 'node:path';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { nearestName } from '../../checks/nearest-name.js';
 import { printable } from '../../checks/words.js';
 import { type FoundInputs, type Hit, isWithin, type Searched, withoutLogs } from '../find-inputs.js';
 import { containerOf, isPickleName } from '../input-names.js';
 import { naturalOrder } from '../stores/natural-order.js';
-import { isRemote, nameOf } from '../stores/store.js';
-import { type Container, PICKLED_ADVICE, type Place, type RolloutFormat } from './format.js';
+import { nameOf } from '../stores/store.js';
+import { type Container, PICKLED_ADVICE, type Place, placeOf, type RolloutFormat } from './format.js';
 import { FORMATS } from './formats/index.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { type FormatChoice, formatOf, MAPPED } from './json-lines/parse-lines.js';
@@ -125,14 +125,16 @@ async function stampOf(path: string, signal: AbortSignal | undefined): Promise<s
 }
 
 async function lookAt(
-  { path, root }: Hit,
+  { path, root, from }: Hit,
   { name: forced, columns }: Partial<FormatChoice> = {},
   signal: AbortSignal | undefined,
 ): Promise<Outcome> {
-  const isNamed = root === undefined;
-  const name = printable(isNamed ? path : relative(root, path));
+  // What a glob matches is named by it.
+  const within = from === 'folder' && root !== undefined ? relative(root, path) : undefined;
+  const isNamed = within === undefined;
+  const name = printable(within ?? path);
   if (isPickleName(path)) return new FileError({ path }, PICKLED_ADVICE);
-  const beside = isNamed ? '' : join('/', relative(root, path));
+  const beside = isNamed ? '' : join('/', within);
   if (
     !isNamed &&
     FORMATS.some((format) => format.passesOver?.(beside) && (forced === undefined || forced === format.name))
@@ -146,24 +148,22 @@ async function lookAt(
     if (rows.length === 0)
       return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
     const keys = new Set(rows.flatMap((row) => [...row]));
-    const format = forced === undefined ? recognised(path, container, rows) : formatOf({ name: forced, columns });
+    const format = forced === undefined ? recognised(path, root, container, rows) : formatOf({ name: forced, columns });
     if (format === undefined || !format.containers.includes(container)) {
       const found = `${name} (${printable([...keys].join(', ')) || 'no JSON objects'})`;
       return isNamed ? new FileError({ path }, `no reader knows it: it has ${found}. ${whatIsRead()}`) : found;
     }
-    const problem = missing.length > 0 ? missingColumns(missing, keys) : unfitting(format, container, rows, path);
+    const problem = missing.length > 0 ? missingColumns(missing, keys) : unfitting(format, container, rows, path, root);
     if (problem !== undefined) {
       // In a folder other files may lie beside the log.
       const isOther = forced !== MAPPED || missing.length === mapped.length;
       return isNamed || !isOther ? new FileError({ path }, problem) : `${name} (${problem})`;
     }
-    const place = format.place(path, root);
-    const runDirectory = isRemote(path) ? place.runDirectory : resolve(place.runDirectory);
     return {
       path,
       choice: { name: format.name, ...(columns !== undefined && { columns }) },
       container,
-      place: { ...place, runDirectory },
+      place: placeOf(format, path, root),
       bytes,
       stamp,
     };
@@ -179,11 +179,12 @@ async function lookAt(
  */
 function recognised(
   path: string,
+  root: string | undefined,
   container: Container,
   rows: readonly ReadonlySet<string>[],
 ): RolloutFormat | undefined {
   const knowing = (keys: ReadonlySet<string>): RolloutFormat[] =>
-    FORMATS.filter((format) => format.containers.includes(container) && format.recognises(keys, path));
+    FORMATS.filter((format) => format.containers.includes(container) && format.recognises(keys, path, root));
   const keys = rows.find((row) => knowing(row).length > 0);
   if (keys === undefined) return undefined;
   const fitting = knowing(keys);
@@ -207,14 +208,15 @@ function unfitting(
   container: Container,
   rows: readonly ReadonlySet<string>[],
   path: string,
+  root: string | undefined,
 ): string | undefined {
   const own = fields.filter((field) => field !== stepField && field !== runField);
-  if (columnsOf !== undefined && rows.some((row) => recognises(row, path))) return undefined;
+  if (columnsOf !== undefined && rows.some((row) => recognises(row, path, root))) return undefined;
   if (rows.some((row) => own.some((field) => row.has(field)))) return undefined;
   const there = printable([...new Set(rows.flatMap((row) => [...row]))].join(', ')) || 'no fields';
   let other: RolloutFormat | undefined;
   try {
-    other = recognised(path, container, rows);
+    other = recognised(path, root, container, rows);
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
   }

@@ -1,17 +1,14 @@
 // What a reader of one trainer's log is: how it knows its files, and what a line or a row of them says.
 import { basename, dirname } from 'node:path';
+import { type NamedPlace, placeByNames } from '../place-names.js';
 import type { RolloutColumn } from './columns.js';
 import type { Fields } from './fields.js';
 import type { LoggedRollout } from './rollout.js';
 
 export type Container = 'json-lines' | 'parquet' | 'csv';
 
-/** Where a file stands in the log of a run, as its path says. */
-export interface Place {
-  /** Folder that is the run's. */
-  readonly runDirectory: string;
-  /** Added to the run's name, for what is no training: eval, val. */
-  readonly split?: string | undefined;
+/** Where a file stands in the log of a run, as its path says. A split is added to the run's name. */
+export interface Place extends Omit<NamedPlace, 'step'> {
   /** The step of all rows. Without it rows say theirs. */
   readonly step?: number | undefined;
   /** The step of rows that say none. */
@@ -39,8 +36,11 @@ export interface RolloutFormat {
   readonly gives: string;
   /** Where the name of a row's environment is taken from. */
   readonly environment?: string;
-  /** @param keys of a line, or the columns of the table */
-  recognises(keys: ReadonlySet<string>, path: string): boolean;
+  /**
+   * @param keys of a line, or the columns of the table
+   * @param root the folder that was searched: names above it say nothing
+   */
+  recognises(keys: ReadonlySet<string>, path: string, root?: string): boolean;
   /**
    * Fields that are read: others are stepped over. Of Parquet with columns of any name, those that `columnsOf` picks.
    */
@@ -52,8 +52,8 @@ export interface RolloutFormat {
   /** Fields that say what is no training, where paths do not: the first that says something counts. */
   readonly splits?: readonly RowSplit[];
   readonly runField?: string;
-  /** @param root the folder that was searched: names above it say nothing */
-  place(path: string, root?: string): Place;
+  /** Where its trainer puts files, where that is not said by names that others use, too (place-names.ts). */
+  place?(path: string): Place;
   /** Rollouts of one line. @throws {LineProblem} naming the field that is not as expected */
   rows(line: Fields, context: RowContext): readonly LoggedRollout[];
   /** A line is a group: rows get its number as group id. */
@@ -125,41 +125,11 @@ function placeIn([folder, above]: readonly Folder[], step?: string, own?: RegExp
   return { runDirectory: run?.path ?? '.', ...(step !== undefined && { step: Number(step) }) };
 }
 
-const STEP = '(?:global[._-]?)?(?:step|iteration|iter|checkpoint)[._-]?(\\d+)';
-const STEP_FOLDER = new RegExp(`^${STEP}$`, 'i');
-const STEP_IN_NAME = new RegExp(`(?:^|[._-])${STEP}(?=[._-]|$)`, 'i');
-/** Of a step that several processes write. */
-const PART_FOLDER = /^(?:rank|shard|part|worker)[._-]?\d+$/i;
-const SPLIT_FOLDER = /^(train|eval|val|valid|validation|test)$/i;
-const SPLIT_IN_NAME = /(?:^|[._-])(train|eval|val|valid|validation|test)(?=[._-]|$)/i;
-
-/**
- * By the names of a file and its folders, whoever wrote them: a step and its number, parts of a step, and what is no
- * training. The run is the folder above those.
- * @param root names above it say nothing; without it only the innermost folder counts
- */
-export function placeByNames(path: string, root?: string): Place & { readonly step?: number } {
-  const folders = foldersOf(path);
-  const from = root?.replace(/(?<=.)\/+$/, '');
-  const counting = folders.filter(({ path: at }, depth) =>
-    from === undefined ? depth === 0 : at.length >= from.length && (at.startsWith(from) || from === '.'),
-  );
-  const stem = plainName(path).replace(/\.(jsonl|ndjson|json|parquet|csv)$/, '');
-  const inside = counting.findIndex(({ name }) => STEP_FOLDER.test(name));
-  let above = inside + 1;
-  const isOver = ({ name }: { name: string }): boolean => PART_FOLDER.test(name) || SPLIT_FOLDER.test(name);
-  while (counting[above] !== undefined && isOver(counting[above] as { name: string })) above++;
-  const step = STEP_IN_NAME.exec(stem)?.[1] ?? STEP_FOLDER.exec(counting[inside]?.name ?? '')?.[1];
-  const split = [
-    SPLIT_IN_NAME.exec(stem)?.[1],
-    ...counting.slice(0, above).map(({ name }) => SPLIT_FOLDER.exec(name)?.[1]),
-  ].find((found) => found !== undefined);
-  const word = split?.toLowerCase().replace(/^valid(ation)?$/, 'val');
-  return {
-    runDirectory: folders[above]?.path ?? dirname(path),
-    ...(word !== undefined && word !== 'train' && { split: word }),
-    ...(step !== undefined && { step: Number(step) }),
-  };
+/** Where a file stands: as its trainer lays files out, and else by the one rule of names. */
+export function placeOf(format: RolloutFormat, path: string, root: string | undefined): Place {
+  const own = format.place?.(path);
+  const { step, ...names } = placeByNames(path, root, own);
+  return { ...names, ...(own?.step === undefined ? { stepElse: step } : { step }) };
 }
 
 const COMPRESSED = /\.(gz|zst)$/;

@@ -350,11 +350,11 @@ async function planSteps(
   }
   const steps = new Map<string, StepPlan>();
   const notes: string[] = [];
-  /** Files of a folder that say no step at all are steps one after the other. */
-  const unnumbered = new Map<string, number>();
+  /** Files of a run that say no step at all are steps one after the other, and parts of one file are one. */
+  const unnumbered = new Map<string, Map<string, number>>();
   for (const { file, parts: all } of indexed) {
     const { path, container, place, choice: format, bytes: fileBytes, stamp } = file;
-    const { runDirectory, step: named, stepElse } = place;
+    const { runDirectory, step: named, stepElse, partOf = path } = place;
     const { parts, restarts } = lastTimes(all, (part) => having.get(stepKey(file, part)) === 1);
     notes.push(...restarts.map((restart) => restartNote(file, restart)));
     for (const part of parts) {
@@ -363,12 +363,14 @@ async function planSteps(
       if (part.step !== undefined && stepElse !== undefined && part.step !== stepElse) {
         assumed.push(`the path says step ${stepElse}, rows say ${part.step}: what rows say counts`);
       }
+      const run = runOf(file, part);
       if (step === undefined) {
-        step = (unnumbered.get(runDirectory) ?? 0) + 1;
-        unnumbered.set(runDirectory, step);
+        const steps = unnumbered.get(`${runDirectory}\n${run}`) ?? new Map<string, number>();
+        unnumbered.set(`${runDirectory}\n${run}`, steps);
+        step = steps.get(partOf) ?? steps.size + 1;
+        steps.set(partOf, step);
         assumed.push('neither path nor rows say a step: files are taken to be steps, in the order of their names');
       }
-      const run = runOf(file, part);
       const key = stepKey(file, { ...part, step });
       const plan = steps.get(key) ?? {
         format,
@@ -431,9 +433,8 @@ function identityOf({ format, parts }: Pick<LoggedStep, 'format' | 'parts'>): st
   return headerDigest(format.name, ...seen);
 }
 
-function runOf({ place }: LogFile, { run, split = place.split }: LogPart): string {
-  const name = basename(place.runDirectory);
-  return run ?? (split === undefined || split === 'train' ? name : `${name}/${split}`);
+function runOf({ place }: LogFile, { run = basename(place.runDirectory), split = place.split }: LogPart): string {
+  return split === undefined || split === 'train' ? run : `${run}/${split}`;
 }
 
 function stepKey(file: LogFile, part: LogPart): string {

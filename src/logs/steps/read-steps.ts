@@ -5,9 +5,10 @@ import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import { FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { type FoundInputs, findInputs, type Hit, withoutSteps } from '../find-inputs.js';
+import { placeByNames } from '../place-names.js';
 import { FILE_CHOICE, type FileChoiceOptions } from '../stores/file-choice.js';
 import { naturalOrder } from '../stores/natural-order.js';
-import { isRemote } from '../stores/store.js';
+import { isRemote, nameOf } from '../stores/store.js';
 import { READ_STEP_OPTIONS, type ReadStepOptions } from './read-step-options.js';
 import type { StepData } from './step-data.js';
 import { readStepFile, readStepHeader, type StepHeader } from './step-file.js';
@@ -74,7 +75,7 @@ const LIST_OPTIONS: OptionTable<ListStepsOptions> = {
 };
 const READ_OPTIONS: OptionTable<ReadStepsOptions> = { ...LIST_OPTIONS, ...READ_STEP_OPTIONS };
 
-/** A step that can be read: its header and the directory that makes it part of a run. */
+/** A step that can be read: its header, and the directory and the name of its run, as its path says them, too. */
 export interface ListedStep extends StepHeader {
   readonly runDirectory: string;
 }
@@ -97,7 +98,11 @@ export async function findSteps(
   checkOptions(options, FIND_OPTIONS);
   checkPaths(source);
   const found = await findInputs(source, { ...options, wanted: 'steps' });
-  const files = stepsIn(found).map(({ path, directory, isNamed }) => ({ path, runDirectory: directory, isNamed }));
+  const files = stepsIn(found).map(({ path, directory, from }) => ({
+    path,
+    runDirectory: directory,
+    isNamed: from === 'name',
+  }));
   return { files, problems: [...found.problems, ...emptyPlaces(found)] };
 }
 
@@ -214,7 +219,7 @@ function besideSteps(files: readonly Hit[], outcomes: readonly unknown[]): (fail
   const likeOf = ({ path }: Hit): string => path.replace(/[0-9]+(?=[^/]*$)/g, '0');
   const names = new Set(files.filter((_, index) => !(outcomes[index] instanceof FileError)).map(likeOf));
   return (failure, file) =>
-    failure instanceof NoStepError && !file.isNamed && names.size > 0 && !names.has(likeOf(file));
+    failure instanceof NoStepError && file.from !== 'name' && names.size > 0 && !names.has(likeOf(file));
 }
 
 /** As `readSteps` of src/on-demand.ts says. */
@@ -230,10 +235,10 @@ export async function* readSteps(
   const report = reporter(options);
   const { onError, onSkipped, onListing, include, exclude, ...reading } = options;
   const listing = { onError, onSkipped, onListing, include, exclude, signal: options.signal };
-  for (const { file } of await listSteps(source, listing)) {
+  for (const { file, run } of await listSteps(source, listing)) {
     const step = await orFileError(readStepFile(file, reading), options.signal);
     if (step instanceof FileError) report(step);
-    else yield step;
+    else yield { ...step, run };
   }
 }
 
@@ -255,7 +260,8 @@ async function readHeaders<Kept>(
   const queue = files.entries();
   let done = 0;
   const readSome = async () => {
-    for (const [index, { path, directory }] of queue) {
+    for (const [index, file] of queue) {
+      const { path } = file;
       signal?.throwIfAborted();
       // Before the header is read: what is written meanwhile has another.
       const stamp = seen && (await stampOf(path));
@@ -263,7 +269,7 @@ async function readHeaders<Kept>(
       if (before !== undefined && before.stamp === stamp) steps[index] = before.step;
       else {
         const header = await orFileError(readStepHeader(path, { signal }), signal);
-        const step = header instanceof FileError ? header : keep({ ...header, runDirectory: directory });
+        const step = header instanceof FileError ? header : keep({ ...header, ...placeOf(file, header) });
         steps[index] = step;
         if (stamp !== undefined && !(step instanceof FileError)) seen?.set(path, { stamp, step });
       }
@@ -272,6 +278,16 @@ async function readHeaders<Kept>(
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, readSome));
   return steps;
+}
+
+/**
+ * The run by the file's own words and by names: folders of steps and splits are not the run's. Parts of a step are no
+ * step together, and stay runs of their own.
+ */
+function placeOf({ path, root }: Hit, { step, metadata }: StepHeader): { runDirectory: string; run: string } {
+  const { runDirectory, split } = placeByNames(path, root, { step, keepsParts: true });
+  const name = metadata.run ?? nameOf(runDirectory);
+  return { runDirectory, run: split === undefined ? name : `${name}/${split}` };
 }
 
 /** Undefined for a path that is not a file here, or has parts beside it, such as the sidecars of an array. */

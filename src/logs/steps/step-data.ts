@@ -43,7 +43,7 @@ export interface StepData {
   /** Path of the file, as found. */
   readonly file: string;
   readonly step: number;
-  /** `run` of the metadata, else the name of the folder. */
+  /** `run` of the metadata, else the name of the folder; `readSteps` tells it by the folders around that, too. */
   readonly run: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly bytes: number;

@@ -1,7 +1,6 @@
 // open-instruct: {run}_rollouts_{shard}.jsonl, with `--save_traces`: a line a sample, ten thousand a file, several
 // steps in one. Written after the filters. `logprobs` may hold NaN; of tool tokens they are 0.
 // open_instruct/rl_utils.py.
-import { dirname } from 'node:path';
 import { hasAll, plainName, type RolloutFormat, rollout } from '../../format.js';
 import { environmentName } from '../../rows/environments.js';
 
@@ -26,7 +25,6 @@ export const reader: RolloutFormat = {
     'dataset',
   ],
   stepField: 'step',
-  place: (path) => ({ runDirectory: dirname(path) }),
   rows: (line) => {
     const tokens = line.tokens('response_tokens');
     const finish = line.text('finish_reason');

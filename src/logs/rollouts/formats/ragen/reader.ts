@@ -1,5 +1,4 @@
 // RAGEN: val_rollouts.jsonl (`output.format=jsonl`, or scripts/convert_to_jsonl.py): a chat a line.
-import { dirname } from 'node:path';
 import { hasAll, type RolloutFormat, rollout } from '../../format.js';
 import { chatOf, messagesOf } from '../../messages.js';
 import { environmentName } from '../../rows/environments.js';
@@ -13,7 +12,6 @@ export const reader: RolloutFormat = {
   environment: '`metadata.tag` (or `env_tag`, `env_name`)',
   recognises: (keys) => hasAll(keys, 'custom_id', 'messages', 'metadata'),
   fields: ['custom_id', 'messages', 'metadata'],
-  place: (path) => ({ runDirectory: dirname(path) }),
   rows: (line) => {
     const metadata = line.object('metadata');
     const messages = line.value('messages');

@@ -1,9 +1,10 @@
 // `rollouts`: our own columns, as the exporter and the callbacks write them, in JSON lines or Parquet; and tables of
 // anyone's whose columns the user names (`--columns step=…,output=…`), CSV among them.
 import { ArgumentError } from '../../../../checks/errors.js';
+import { placeByNames } from '../../../place-names.js';
 import { COLUMN_NAMES, COLUMNS, OWN_COLUMNS, type OwnColumn, ownName, type RowValues } from '../../columns.js';
 import { type Fields, floatsOf } from '../../fields.js';
-import { type Place, placeByNames, type RolloutFormat, rollout } from '../../format.js';
+import { type RolloutFormat, rollout } from '../../format.js';
 import { promptIn, saidIn } from '../../messages.js';
 import type { LoggedRollout } from '../../rollout.js';
 import { followingPaths, withRoots } from '../../rows/dotted-paths.js';
@@ -21,8 +22,8 @@ export const reader: RolloutFormat = {
   gives: 'our own columns, in JSON lines or Parquet',
   environment: '`environment`',
   // A line of verl has a step, an output and perhaps a reward as well, and one of TRL may count its tokens.
-  recognises: (keys, path) =>
-    (keys.has('step') || placeByNames(path).step !== undefined) &&
+  recognises: (keys, path, root) =>
+    (keys.has('step') || placeByNames(path, root).step !== undefined) &&
     (keys.has('output') || keys.has('tokens')) &&
     ['group', 'prompt', 'prompt_tokens', 'reward'].some((name) => keys.has(name)) &&
     !(keys.has('input') && keys.has('score')) &&
@@ -64,17 +65,10 @@ function columnsFormat(name: string, names: ColumnNames): RolloutFormat {
     fields: withRoots(columns),
     ...(names.step !== undefined && { stepField: names.step }),
     ...(names.run !== undefined && { runField: names.run }),
-    place: placeOf,
     rows: (line) => samplesIn(followingPaths(line, columns), names).map((row) => ownRow(row, names)),
     absent: {},
     notes: [],
   };
-}
-
-/** What rows say comes first. */
-function placeOf(path: string, root?: string): Place {
-  const { step, ...place } = placeByNames(path, root);
-  return { ...place, stepElse: step };
 }
 
 function ownRow(line: Fields, names: ColumnNames): LoggedRollout {

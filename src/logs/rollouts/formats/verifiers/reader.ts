@@ -1,6 +1,6 @@
 // verifiers: results.jsonl of an evaluation or of a run that saves its results: a line a rollout, prompt and completion
 // as chats. verifiers a60a606e: verifiers/legacy/utils/save_utils.py. Episodes of verifiers v1 are read by prime-rl's.
-import { hasAll, placeByNames, type RolloutFormat, rollout } from '../../format.js';
+import { hasAll, type RolloutFormat, rollout } from '../../format.js';
 import { promptIn, saidIn } from '../../messages.js';
 import { environmentIn, objectIn, taskEnvironment } from '../../rows/environments.js';
 
@@ -25,7 +25,6 @@ export const reader: RolloutFormat = {
     'info',
     'task',
   ],
-  place: placeByNames,
   rows: (line) => [
     rollout({
       group: line.id('example_id'),
