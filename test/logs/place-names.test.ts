@@ -172,6 +172,28 @@ describe('rollout logs by the names of their places', () => {
   });
 });
 
+describe('a file that its trainer named after a step', () => {
+  const line = (step: number, at: number) => ({ input: 'q', output: `x ${step} ${at}`, score: at, step, gts: '1' });
+
+  it('is of the steps that its rows say where none of the first says the name', async () => {
+    const path = folder({
+      '3.jsonl': [line(7, 0), line(7, 1), line(8, 0), line(8, 1)],
+      '4.jsonl': [line(4, 0), line(5, 1)],
+    });
+    const { steps } = await readAll(path);
+    expect(steps.map(({ step, rows: number }) => [step, number])).toEqual([
+      [4, 2],
+      [7, 2],
+      [8, 2],
+    ]);
+    expect(steps.map(({ notes }) => notes.filter((note) => / (says?) /.test(note)).join())).toEqual([
+      '1 row of step 4, as the path has it, say another step',
+      'the path says step 3, rows say 7: what rows say counts',
+      'the path says step 3, rows say 8: what rows say counts',
+    ]);
+  });
+});
+
 describe('step files by the names of their places', () => {
   const step = (number: number, run?: string) =>
     fileOf(smallStep(), { step: String(number), ...(run !== undefined && { run }) });

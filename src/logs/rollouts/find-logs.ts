@@ -144,7 +144,7 @@ async function lookAt(
   const container = containerOf(path) ?? 'json-lines';
   try {
     const mapped = Object.values(columns ?? {}).filter((column) => column !== undefined);
-    const { rows, missing, bytes, stamp } = await headOf(path, container, mapped, signal);
+    const { rows, missing, steps, bytes, stamp } = await headOf(path, container, mapped, STEP_FIELDS, signal);
     if (rows.length === 0)
       return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
     const keys = new Set(rows.flatMap((row) => [...row]));
@@ -163,7 +163,7 @@ async function lookAt(
       path,
       choice: { name: format.name, ...(columns !== undefined && { columns }) },
       container,
-      place: placeOf(format, path, root),
+      place: asRowsSay(placeOf(format, path, root), steps.get(format.stepField ?? '')),
       bytes,
       stamp,
     };
@@ -171,6 +171,14 @@ async function lookAt(
     if (error instanceof FileError && error !== signal?.reason) return error;
     throw error;
   }
+}
+
+const STEP_FIELDS = [...new Set(FORMATS.flatMap(({ stepField }) => stepField ?? []))];
+
+/** Rows count before the path, as of a file that was renamed: where all of the first say other steps. */
+function asRowsSay(place: Place, said: ReadonlySet<number> = new Set()): Place {
+  const { step, ...others } = place;
+  return step === undefined || said.size === 0 || said.has(step) ? place : { ...others, stepElse: step };
 }
 
 /**

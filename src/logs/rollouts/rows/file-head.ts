@@ -13,6 +13,8 @@ export interface FileHead {
   readonly rows: readonly ReadonlySet<string>[];
   /** Of these names, those that no row has; none where no whole row was seen. */
   readonly missing: readonly string[];
+  /** Steps that the first rows say, by the field that has them; of tables unknown. */
+  readonly steps: ReadonlyMap<string, ReadonlySet<number>>;
   readonly bytes: number;
   readonly stamp: string;
 }
@@ -24,14 +26,19 @@ const LONGEST_HEAD = 2 ** 23;
 /** A heading, or rows that lack a key, may come first. */
 const MOST_ROWS = 100;
 
-/** @throws FileError when it cannot be read */
+/**
+ * @param names that must be there
+ * @param stepFields in which rows may say their steps
+ * @throws FileError when it cannot be read
+ */
 export async function headOf(
   path: string,
   container: Container,
   names: readonly string[],
+  stepFields: readonly string[],
   signal: AbortSignal | undefined,
 ): Promise<FileHead> {
-  if (container === 'json-lines') return headOfLines(path, names, signal);
+  if (container === 'json-lines') return headOfLines(path, names, stepFields, signal);
   const file = await (container === 'parquet' ? ParquetFile : CsvFile).open(path, signal);
   try {
     const columns = new Set(file.columns.map((column) => (typeof column === 'string' ? column : column.name)));
@@ -39,13 +46,18 @@ export async function headOf(
     const isThere = (name: string): boolean =>
       columns.has(name) || (container === 'parquet' && columns.has(rootOf(name)));
     const missing = names.filter((name) => !isThere(name));
-    return { rows: columns.size === 0 ? [] : [columns], missing, bytes, stamp };
+    return { rows: columns.size === 0 ? [] : [columns], missing, steps: new Map(), bytes, stamp };
   } finally {
     await file.close();
   }
 }
 
-async function headOfLines(path: string, names: readonly string[], signal: AbortSignal | undefined): Promise<FileHead> {
+async function headOfLines(
+  path: string,
+  names: readonly string[],
+  stepFields: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<FileHead> {
   const file = await LineFile.open(path, signal);
   try {
     const { storedBytes: bytes, stamp } = file;
@@ -59,14 +71,14 @@ async function headOfLines(path: string, names: readonly string[], signal: Abort
         const begin = contentBegin(block.bytes);
         if (begin === block.bytes.length || (last < begin && !isEnd && head < LONGEST_HEAD)) break;
         return {
-          ...rowsIn(block.bytes, begin, isEnd || last < begin ? block.bytes.length : last, names),
+          ...rowsIn(block.bytes, begin, isEnd || last < begin ? block.bytes.length : last, names, stepFields),
           bytes,
           stamp,
         };
       }
       // Of a packed file it is not known what it unpacks to.
       if (head >= LONGEST_HEAD || (file.isPlain && head >= bytes) || isAll)
-        return { rows: [], missing: [], bytes, stamp };
+        return { rows: [], missing: [], steps: new Map(), bytes, stamp };
     }
   } finally {
     await file.close();
@@ -78,10 +90,13 @@ function rowsIn(
   first: number,
   length: number,
   names: readonly string[],
-): Pick<FileHead, 'rows' | 'missing'> {
+  stepFields: readonly string[],
+): Pick<FileHead, 'rows' | 'missing' | 'steps'> {
   const known = new Map<string, ReadonlySet<string>>();
   const missing = new Set(names);
-  const fields = new JsonFields(withRoots(names));
+  const read = [...names, ...stepFields];
+  const fields = new JsonFields(withRoots(read));
+  const steps = new Map(stepFields.map((name) => [name, new Set<number>()]));
   let whole = 0;
   let begin = first;
   for (let row = 0; row < MOST_ROWS && begin < length; row++) {
@@ -89,27 +104,34 @@ function rowsIn(
     const end = found < 0 ? length : Math.min(found, length);
     const keys = keysOf(bytes, begin, end);
     known.set([...keys].sort().join('\n'), keys);
-    const there = valuesIn(fields, bytes, begin, end, names);
-    if (there !== undefined) {
+    const valueAt = valuesIn(fields, bytes, begin, end, read);
+    if (valueAt !== undefined) {
       whole++;
-      for (const name of names) if (keys.has(name) || there(name)) missing.delete(name);
+      for (const name of names) {
+        if (keys.has(name) || (rootOf(name) !== name && valueAt(name) !== undefined)) missing.delete(name);
+      }
+      for (const [name, said] of steps) {
+        const step = valueAt(name);
+        if (typeof step === 'number') said.add(step);
+      }
     }
     begin = end + 1;
   }
   return {
     rows: [...known.values()].filter(({ size }, _, { length: sets }) => size > 0 || sets === 1),
     missing: whole === 0 ? [] : [...missing],
+    steps,
   };
 }
 
-/** Whether a row has what a path leads to; undefined for a line that is no row, or not whole. */
+/** What a row has at a path; undefined for a line that is no row, or not whole. */
 function valuesIn(
   fields: JsonFields,
   bytes: Buffer,
   begin: number,
   end: number,
   names: readonly string[],
-): ((name: string) => boolean) | undefined {
+): ((name: string) => unknown) | undefined {
   let at: Fields;
   try {
     at = followingPaths(fields.read(bytes, begin, end), names);
@@ -117,11 +139,10 @@ function valuesIn(
     return undefined;
   }
   return (name) => {
-    if (rootOf(name) === name) return false;
     try {
-      return at.value(name) !== undefined;
+      return at.value(name);
     } catch {
-      return false;
+      return undefined;
     }
   };
 }
