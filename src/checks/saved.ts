@@ -5,7 +5,11 @@ import { StateError } from './errors.js';
 import { shown } from './words.js';
 
 /** Takes a value of unknown origin; gives a copy of it, known to be right. @throws {DamagedPart} */
-export type Shape<T> = (value: unknown) => T;
+export interface Shape<T> {
+  (value: unknown): T;
+  /** What stands there before anything has been seen, new each time; none where that is for the code to say. */
+  readonly start?: () => T;
+}
 export type Shaped<S> = S extends Shape<infer T> ? T : never;
 
 /**
@@ -48,12 +52,42 @@ export function shape<T>(expected: string, fits: (value: unknown) => boolean): S
   return (value) => (fits(value) ? (value as T) : reject(value, expected));
 }
 
+/** The same, with what stands there before anything has been seen. */
+export function startingWith<T>(start: () => T, inner: (value: unknown) => T): Shape<T> {
+  return Object.assign((value: unknown) => inner(value), { start });
+}
+
+/** What a run knows of a part before its first step. */
+export function startOf<T>({ start }: Shape<T>): T {
+  if (start === undefined) throw new TypeError('the shape says nothing of its start');
+  return start();
+}
+
+/**
+ * A part of what a run knows: a plain object, which only the part changes, and which its owner has in its own. What is
+ * saved is a copy of it.
+ */
+export function kept<State extends object>(shape: Shape<State>) {
+  return class {
+    readonly state: State;
+
+    constructor(state: State = startOf(shape)) {
+      this.state = state;
+    }
+
+    /** A copy that later steps do not change. */
+    toJSON(): State {
+      return structuredClone(this.state);
+    }
+  };
+}
+
 /** Whether it is a whole number from 0 on. */
 function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
-export const count = shape<number>('a whole number from 0 on', isCount);
+export const count = startingWith(() => 0, shape<number>('a whole number from 0 on', isCount));
 
 export const countTo = (most: number): Shape<number> =>
   shape(`a whole number from 0 to ${most}`, (value) => isCount(value) && value <= most);
@@ -61,12 +95,12 @@ export const countTo = (most: number): Shape<number> =>
 export const integer = shape<number>('a whole number', Number.isSafeInteger);
 
 /** A finite number. */
-export const number = shape<number>('a finite number', Number.isFinite);
+export const number = startingWith(() => 0, shape<number>('a finite number', Number.isFinite));
 
 /** A finite number that is not negative. */
-export const notNegative = shape<number>(
-  'a finite number from 0 on',
-  (value) => Number.isFinite(value) && (value as number) >= 0,
+export const notNegative = startingWith(
+  () => 0,
+  shape<number>('a finite number from 0 on', (value) => Number.isFinite(value) && (value as number) >= 0),
 );
 
 /** A number, NaN and infinities included. */
@@ -74,17 +108,21 @@ export const anyNumber = shape<number>('a number', (value) => typeof value === '
 
 export const text = shape<string>('a string', (value) => typeof value === 'string');
 
-export const flag = shape<boolean>('true or false', (value) => typeof value === 'boolean');
+export const flag = startingWith(
+  () => false,
+  shape<boolean>('true or false', (value) => typeof value === 'boolean'),
+);
 
 export const nothing = shape<null>('null', (value) => value === null);
 
 export const oneOf = <T extends string>(...choices: readonly T[]): Shape<T> =>
   shape(choices.map((choice) => `"${choice}"`).join(' or '), (value) => choices.includes(value as T));
 
-export const nullable =
-  <T>(inner: Shape<T>): Shape<T | null> =>
-  (value) =>
-    value === null ? null : inner(value);
+export const nullable = <T>(inner: Shape<T>): Shape<T | null> =>
+  startingWith<T | null>(
+    () => null,
+    (value) => (value === null ? null : inner(value)),
+  );
 
 export const either =
   <A, B>(isFirst: (value: unknown) => boolean, first: Shape<A>, second: Shape<B>): Shape<A | B> =>
@@ -98,20 +136,22 @@ export const optional =
     value === undefined ? undefined : inner(value);
 
 /** @param most entries that the code ever writes: more are foreign */
-export const list =
-  <T>(inner: Shape<T>, most = Number.POSITIVE_INFINITY): Shape<T[]> =>
-  (value) => {
-    if (!Array.isArray(value) || value.length > most) {
-      return reject(value, most === Number.POSITIVE_INFINITY ? 'a list' : `a list of at most ${most}`);
-    }
-    const read: T[] = [];
-    try {
-      for (const entry of value) read.push(inner(entry));
-    } catch (error) {
-      throw error instanceof DamagedPart ? error.under(`[${read.length}]`) : error;
-    }
-    return read;
-  };
+export const list = <T>(inner: Shape<T>, most = Number.POSITIVE_INFINITY): Shape<T[]> =>
+  startingWith<T[]>(
+    () => [],
+    (value) => {
+      if (!Array.isArray(value) || value.length > most) {
+        return reject(value, most === Number.POSITIVE_INFINITY ? 'a list' : `a list of at most ${most}`);
+      }
+      const read: T[] = [];
+      try {
+        for (const entry of value) read.push(inner(entry));
+      } catch (error) {
+        throw error instanceof DamagedPart ? error.under(`[${read.length}]`) : error;
+      }
+      return read;
+    },
+  );
 
 export const pair =
   <T>(inner: Shape<T>): Shape<[T, T]> =>
@@ -120,12 +160,14 @@ export const pair =
     return entries.length === 2 ? (entries as [T, T]) : reject(value, 'a list of two');
   };
 
-export const record =
-  <T>(inner: Shape<T>): Shape<Record<string, T>> =>
-  (value) => {
-    const entries = Object.entries(objectOf(value)).map(([key, entry]) => [key, readPart(entry, key, inner)]);
-    return Object.fromEntries(entries) as Record<string, T>;
-  };
+export const record = <T>(inner: Shape<T>): Shape<Record<string, T>> =>
+  startingWith<Record<string, T>>(
+    () => ({}),
+    (value) => {
+      const entries = Object.entries(objectOf(value)).map(([key, entry]) => [key, readPart(entry, key, inner)]);
+      return Object.fromEntries(entries) as Record<string, T>;
+    },
+  );
 
 type Shapes = Readonly<Record<string, Shape<unknown>>>;
 type OptionalKeys<F extends Shapes> = { [K in keyof F]: undefined extends Shaped<F[K]> ? K : never }[keyof F];
@@ -137,7 +179,8 @@ export type Fields<F extends Shapes> = { [K in Exclude<keyof F, OptionalKeys<F>>
 
 export const fields = <F extends Shapes>(shapes: F): Shape<Fields<F>> => {
   const entries = Object.entries(shapes);
-  return (value) => {
+  const start = () => Object.fromEntries(entries.map(([key, inner]) => [key, startOf(inner)])) as Fields<F>;
+  return startingWith(start, (value) => {
     const object = objectOf(value);
     const read: Record<string, unknown> = {};
     for (const [key, inner] of entries) {
@@ -145,7 +188,7 @@ export const fields = <F extends Shapes>(shapes: F): Shape<Fields<F>> => {
       if (field !== undefined) read[key] = field;
     }
     return read as Fields<F>;
-  };
+  });
 };
 
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {

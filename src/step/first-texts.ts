@@ -41,9 +41,8 @@ const ofTexts = fields({ groups: list(text), texts: list(text) });
 const ofTokens = fields({ groups: list(text), tokens: list(list(integer)) });
 
 export const firstTextsShape: Shape<FirstTexts | null> = (value) => {
-  // Earlier states had none.
-  if (value === null || value === undefined) return null;
-  const saved: FirstTexts = Object.hasOwn(value, 'tokens') ? ofTokens(value) : ofTexts(value);
+  if (value === null) return null;
+  const saved: FirstTexts = Object.hasOwn(Object(value), 'tokens') ? ofTokens(value) : ofTexts(value);
   const rows = 'tokens' in saved ? saved.tokens : saved.texts;
   return rows.length === saved.groups.length ? saved : reject(value, 'as many rows as groups');
 };

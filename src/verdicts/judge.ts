@@ -5,12 +5,12 @@
 import { checkObject } from '../checks/argument-checks.js';
 import type { OperationOptions } from '../checks/operation-options.js';
 import { checkOptions } from '../checks/options.js';
-import { count, fields, nullable, oneOf, optional, SavedState, type Shaped } from '../checks/saved.js';
+import { count, fields, nullable, oneOf, SavedState, type Shaped, startOf } from '../checks/saved.js';
 import type { Engine } from '../engine/engine.js';
 import { filterGate } from '../filter/filter-gate.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import { TEXT_PREFIX, type TextMetrics } from '../metrics/text-metrics.js';
-import { RunDependence, runEnvironmentsShape } from './environments/run-dependence.js';
+import { RunDependence, runDependenceShape } from './environments/run-dependence.js';
 import { checkStepOrder } from './evidence/check-evidence.js';
 import type { StepEvidence } from './evidence/step-evidence.js';
 import { type JudgeOptions, resolveJudgeOptions } from './judge-options.js';
@@ -18,28 +18,21 @@ import type { Judgement, RegimeReading } from './judgement.js';
 import { TEXTS_AND_LOGPROBS } from './levels/instrument.js';
 import { isMeasurable, RunLevel, runLevelShape, START_WINDOW } from './levels/run-level.js';
 import { type StepLevels, stepLevels } from './levels/step-levels.js';
-import { textLevels, type Variety } from './levels/text-levels.js';
-import { type DependenceStep, promptDependenceFields } from './prompt-dependence.js';
-import { type RewardRange, rewardRangeShape, triageFindings, triagePrompts, unionRange } from './prompt-triage.js';
+import { textLevels } from './levels/text-levels.js';
+import type { DependenceStep } from './prompt-dependence.js';
+import { rewardRangeShape, triageFindings, triagePrompts, unionRange } from './prompt-triage.js';
 import { type RunSummary, summarize } from './run-summary.js';
 import { FigureHistory, figureHistoryShape } from './statistics/figure-history.js';
 import { checkReading, readEvidence, readEvidenceOn, type StepReading } from './step-reading.js';
 import type { Finding, VerdictKind } from './verdict.js';
 import { VerdictLog, verdictLogShape } from './verdict-log.js';
-import { type Dependence, dependenceFinding, dependenceShape, NOT_SEEN, noted } from './warnings/action-information.js';
+import { dependenceFinding, dependenceShape, noted } from './warnings/action-information.js';
 import { oscillationFinding } from './warnings/action-oscillation.js';
-import { type CopiesStreak, copiesFinding, copiesShape, copiesStreak, NO_COPIES } from './warnings/copies.js';
-import { filterFinding, type GateStreak, gateStreak, gateStreakShape } from './warnings/filter-not-advised.js';
+import { copiesFinding, copiesShape, copiesStreak } from './warnings/copies.js';
+import { filterFinding, gateStreak, gateStreakShape } from './warnings/filter-not-advised.js';
 import { Groundedness, groundednessShape } from './warnings/grounding.js';
 import { RepetitionLoop, repetitionLoopShape } from './warnings/repetition-loop.js';
-import {
-  decayed,
-  NO_COUNTS,
-  type SpecificityCounts,
-  specificityFinding,
-  specificityShape,
-  specificityShares,
-} from './warnings/specificity.js';
+import { decayed, specificityFinding, specificityShape, specificityShares } from './warnings/specificity.js';
 import { TemplateGrows, templateGrowsShape } from './warnings/template-grows.js';
 
 const judgeFields = fields({
@@ -48,8 +41,9 @@ const judgeFields = fields({
   firstStep: nullable(count),
   steps: count,
   computed: count,
-  ...promptDependenceFields,
-  texts: fields(promptDependenceFields),
+  scores: runDependenceShape,
+  texts: runDependenceShape,
+  /** What texts tell variety by; null before the first step with texts. */
   variety: nullable(oneOf('logprobs', 'novelty')),
   templateGrows: templateGrowsShape,
   repetitionLoop: repetitionLoopShape,
@@ -63,14 +57,17 @@ const judgeFields = fields({
   gate: gateStreakShape,
   verdicts: verdictLogShape,
   figures: figureHistoryShape,
-  /** Of batches that name environments. */
-  environments: optional(fields({ scores: optional(runEnvironmentsShape), texts: optional(runEnvironmentsShape) })),
 });
 
-const savedState = new SavedState(
-  { format: 'collapsar/judge', version: 6, is: 'judge', from: 'Judge.toJSON()', without: 'start a new Judge' },
-  judgeFields,
-);
+const JUDGE = {
+  format: 'collapsar/judge',
+  version: 1,
+  is: 'judge',
+  from: 'Judge.toJSON()',
+  without: 'start a new Judge',
+} as const;
+
+const savedState = new SavedState(JUDGE, judgeFields);
 export const judgeShape = savedState.shape;
 
 /** Plain JSON. */
@@ -86,36 +83,36 @@ export type JudgeJson = Shaped<typeof judgeShape>;
  * const later = Judge.from(JSON.parse(JSON.stringify(judge))); // continues to the bit
  */
 export class Judge {
-  readonly #options: JudgeJson['options'];
-  #firstStep: number | null = null;
-  #lastStep: number | null = null;
-  #steps = 0;
-  #computed = 0;
-  #scores = new RunDependence();
-  #texts = new RunDependence();
-  /** What texts tell variety by; null before the first step with texts. */
-  #variety: Variety | null = null;
-  #templateGrows = new TemplateGrows();
-  #repetitionLoop = new RepetitionLoop();
-  #copies: CopiesStreak = NO_COPIES;
-  #success = new RunLevel();
-  #rewardRange: RewardRange = { lowest: null, highest: null };
-  #specificity: SpecificityCounts = NO_COUNTS;
-  #promptDependence: Dependence = NOT_SEEN;
-  #reasoningDependence: Dependence = NOT_SEEN;
-  #grounding = new Groundedness();
-  #gate: GateStreak = { steps: 0, since: null };
-  #verdicts = new VerdictLog();
-  #figures = new FigureHistory();
+  readonly #state: Shaped<typeof judgeFields>;
+  readonly #scores: RunDependence;
+  readonly #texts: RunDependence;
+  readonly #templateGrows: TemplateGrows;
+  readonly #repetitionLoop: RepetitionLoop;
+  readonly #success: RunLevel;
+  readonly #grounding: Groundedness;
+  readonly #verdicts: VerdictLog;
+  readonly #figures: FigureHistory;
 
   /** @throws {ArgumentError} for an option that is unknown or out of range */
-  constructor(options: JudgeOptions = {}) {
-    this.#options = resolveJudgeOptions(options);
+  constructor(options?: JudgeOptions);
+  /** @internal */
+  constructor(options: JudgeOptions, saved: Shaped<typeof judgeFields>);
+  constructor(options: JudgeOptions = {}, saved?: Shaped<typeof judgeFields>) {
+    const state = saved ?? { ...startOf(judgeFields), options: resolveJudgeOptions(options) };
+    this.#state = state;
+    this.#scores = new RunDependence(state.scores);
+    this.#texts = new RunDependence(state.texts);
+    this.#templateGrows = new TemplateGrows(state.templateGrows);
+    this.#repetitionLoop = new RepetitionLoop(state.repetitionLoop);
+    this.#success = new RunLevel(state.success);
+    this.#grounding = new Groundedness(state.grounding);
+    this.#verdicts = new VerdictLog(state.verdicts);
+    this.#figures = new FigureHistory(state.figures);
   }
 
   /** @internal What steps are read with. */
   get options(): JudgeJson['options'] {
-    return this.#options;
+    return this.#state.options;
   }
 
   /**
@@ -126,8 +123,8 @@ export class Judge {
    */
   add(evidence: StepEvidence): Judgement {
     checkObject(evidence, 'evidence');
-    checkStepOrder(evidence.step, this.#lastStep);
-    return this.#judge(readEvidence(evidence, this.#options), evidence.metrics, evidence.texts);
+    checkStepOrder(evidence.step, this.#state.lastStep);
+    return this.#judge(readEvidence(evidence, this.#state.options), evidence.metrics, evidence.texts);
   }
 
   /**
@@ -138,8 +135,8 @@ export class Judge {
   async addOn(engine: Engine, evidence: StepEvidence, options: OperationOptions = {}): Promise<Judgement> {
     checkObject(evidence, 'evidence');
     checkOptions(options);
-    checkStepOrder(evidence.step, this.#lastStep);
-    const reading = await readEvidenceOn(engine, evidence, { ...this.#options, signal: options.signal });
+    checkStepOrder(evidence.step, this.#state.lastStep);
+    const reading = await readEvidenceOn(engine, evidence, { ...this.#state.options, signal: options.signal });
     return this.take(reading, evidence.metrics, evidence.texts);
   }
 
@@ -151,17 +148,17 @@ export class Judge {
    */
   take(reading: StepReading, metrics: StepMetrics | undefined, texts?: TextMetrics | undefined): Judgement {
     checkReading(reading);
-    checkStepOrder(reading.step, this.#lastStep);
+    checkStepOrder(reading.step, this.#state.lastStep);
     return this.#judge(reading, metrics, texts);
   }
 
   #judge(reading: StepReading, metrics: StepMetrics | undefined, texts: TextMetrics | undefined): Judgement {
     const { step, success, prompts, specificity: counts, grounding: grounded, oscillation } = reading;
     const { actionInformation: actionInfo, reasoningInformation: reasoningInfo } = reading;
-    this.#lastStep = step;
-    this.#firstStep ??= step;
-    this.#steps++;
-    if (metrics !== undefined) this.#computed++;
+    this.#state.lastStep = step;
+    this.#state.firstStep ??= step;
+    this.#state.steps++;
+    if (metrics !== undefined) this.#state.computed++;
     const findings: Finding[] = [];
     const judged = new Set<VerdictKind>();
     const say = (kinds: readonly VerdictKind[], found: Finding | undefined): void => {
@@ -174,37 +171,37 @@ export class Judge {
     if (texts !== undefined) {
       say(['template_grows'], this.#templateGrows.look(step, texts));
       say(['repetition_loop'], this.#repetitionLoop.look(step, texts));
-      this.#copies = copiesStreak(this.#copies, step, texts);
-      say(['copies'], copiesFinding(this.#copies, texts));
+      this.#state.copies = copiesStreak(this.#state.copies, step, texts);
+      say(['copies'], copiesFinding(this.#state.copies, texts));
     }
 
-    this.#rewardRange = unionRange(this.#rewardRange, reading.rewardRange);
-    const triage = triagePrompts(prompts, this.#rewardRange);
+    this.#state.rewardRange = unionRange(this.#state.rewardRange, reading.rewardRange);
+    const triage = triagePrompts(prompts, this.#state.rewardRange);
     if (triage.length > 0) {
       say(['prompts_too_easy', 'prompts_too_hard', 'reward_blind'], undefined);
       findings.push(...triageFindings(step, triage));
     }
     const gate = triage.length > 0 ? filterGate(triage.map(({ rewardStd }) => rewardStd ** 2)) : null;
     if (gate !== null) {
-      this.#gate = gateStreak(this.#gate, step, gate);
-      say(['filter_not_advised'], filterFinding(this.#gate, gate));
+      this.#state.gate = gateStreak(this.#state.gate, step, gate);
+      say(['filter_not_advised'], filterFinding(this.#state.gate, gate));
     }
 
     if (counts !== null) {
-      this.#specificity = decayed(this.#specificity, counts);
-      say(['specific_but_wrong'], specificityFinding(step, this.#specificity));
+      this.#state.specificity = decayed(this.#state.specificity, counts);
+      say(['specific_but_wrong'], specificityFinding(step, this.#state.specificity));
     }
 
-    const { permutations } = this.#options;
+    const { permutations } = this.#state.options;
     if (actionInfo !== null) {
-      this.#promptDependence = noted(this.#promptDependence, step, actionInfo.pValue);
+      this.#state.promptDependence = noted(this.#state.promptDependence, step, actionInfo.pValue);
       const kind = 'actions_ignore_prompt';
-      say([kind], dependenceFinding(kind, this.#promptDependence, actionInfo, permutations));
+      say([kind], dependenceFinding(kind, this.#state.promptDependence, actionInfo, permutations));
     }
     if (reasoningInfo !== null) {
-      this.#reasoningDependence = noted(this.#reasoningDependence, step, reasoningInfo.pValue);
+      this.#state.reasoningDependence = noted(this.#state.reasoningDependence, step, reasoningInfo.pValue);
       const kind = 'actions_ignore_reasoning';
-      say([kind], dependenceFinding(kind, this.#reasoningDependence, reasoningInfo, permutations));
+      say([kind], dependenceFinding(kind, this.#state.reasoningDependence, reasoningInfo, permutations));
     }
     if (oscillation !== null) say(['oscillating_actions'], oscillationFinding(step, oscillation, permutations));
 
@@ -263,9 +260,9 @@ export class Judge {
   }
 
   #textLevels(texts: TextMetrics | undefined, least?: number): StepLevels | string {
-    const levels = textLevels(texts, this.#variety, least);
+    const levels = textLevels(texts, this.#state.variety, least);
     if (typeof levels !== 'string') {
-      this.#variety ??= levels.instrument === TEXTS_AND_LOGPROBS ? 'logprobs' : 'novelty';
+      this.#state.variety ??= levels.instrument === TEXTS_AND_LOGPROBS ? 'logprobs' : 'novelty';
     }
     return levels;
   }
@@ -284,15 +281,15 @@ export class Judge {
    * with. A run that gives none among its first START_WINDOW computed steps is not waited for.
    */
   get isStarting(): boolean {
-    return this.#scores.isStarting && this.#computed < START_WINDOW;
+    return this.#scores.isStarting && this.#state.computed < START_WINDOW;
   }
 
   /** Verdicts of the whole run, and how each figure goes with `against`. */
   summary(against = 'success'): RunSummary {
     return summarize({
-      firstStep: this.#firstStep,
-      lastStep: this.#lastStep,
-      steps: this.#steps,
+      firstStep: this.#state.firstStep,
+      lastStep: this.#state.lastStep,
+      steps: this.#state.steps,
       regimes: this.#spoken.regimes,
       verdicts: this.#verdicts,
       figures: this.#figures,
@@ -302,41 +299,12 @@ export class Judge {
 
   /** All that later steps depend on: plain JSON. */
   toJSON(): JudgeJson {
-    return {
-      format: 'collapsar/judge',
-      version: 6,
-      options: { ...this.#options },
-      lastStep: this.#lastStep,
-      firstStep: this.#firstStep,
-      steps: this.#steps,
-      computed: this.#computed,
-      ...this.#scores.toJSON(),
-      texts: this.#texts.toJSON(),
-      variety: this.#variety,
-      templateGrows: this.#templateGrows.toJSON(),
-      repetitionLoop: this.#repetitionLoop.toJSON(),
-      copies: { ...this.#copies },
-      success: this.#success.toJSON(),
-      rewardRange: { ...this.#rewardRange },
-      specificity: { ...this.#specificity, products: [...this.#specificity.products] },
-      promptDependence: { ...this.#promptDependence },
-      reasoningDependence: { ...this.#reasoningDependence },
-      grounding: this.#grounding.toJSON(),
-      gate: { ...this.#gate },
-      verdicts: this.#verdicts.toJSON(),
-      figures: this.#figures.toJSON(),
-      ...this.#environments(),
-    };
-  }
-
-  #environments(): Pick<JudgeJson, 'environments'> {
-    const [scores, texts] = [this.#scores.environmentsJSON(), this.#texts.environmentsJSON()];
-    if (scores === undefined && texts === undefined) return {};
-    return { environments: { ...(scores && { scores }), ...(texts && { texts }) } };
+    const { format, version } = JUDGE;
+    return { format, version, ...structuredClone(this.#state), figures: this.#figures.toJSON() };
   }
 
   /**
-   * A judge that goes on where the saved one stood.
+   * A judge that continues where the saved one stood.
    * @throws {StateError} for anything but what toJSON() gave
    */
   static from(json: unknown): Judge {
@@ -344,28 +312,8 @@ export class Judge {
   }
 
   /** @internal A judge of a state that was checked. */
-  static of(saved: JudgeJson): Judge {
-    const judge = new Judge(saved.options);
-    judge.#firstStep = saved.firstStep;
-    judge.#lastStep = saved.lastStep;
-    judge.#steps = saved.steps;
-    judge.#computed = saved.computed;
-    judge.#scores = new RunDependence(saved, saved.environments?.scores);
-    judge.#texts = new RunDependence(saved.texts, saved.environments?.texts);
-    judge.#variety = saved.variety;
-    judge.#templateGrows = new TemplateGrows(saved.templateGrows);
-    judge.#repetitionLoop = new RepetitionLoop(saved.repetitionLoop);
-    judge.#copies = saved.copies;
-    judge.#success = new RunLevel(saved.success);
-    judge.#rewardRange = saved.rewardRange;
-    judge.#specificity = saved.specificity;
-    judge.#promptDependence = saved.promptDependence;
-    judge.#reasoningDependence = saved.reasoningDependence;
-    judge.#grounding = new Groundedness(saved.grounding);
-    judge.#gate = saved.gate;
-    judge.#verdicts = new VerdictLog(saved.verdicts);
-    judge.#figures = new FigureHistory(saved.figures);
-    return judge;
+  static of({ format: _, version: __, ...state }: JudgeJson): Judge {
+    return new Judge(state.options, state);
   }
 }
 

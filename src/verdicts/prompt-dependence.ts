@@ -1,6 +1,6 @@
 // Figures of one instrument step by step (cross-scores, or texts) -> regime and verdicts about how much the reasoning
 // depends on its prompt.
-import { fields, type Shaped } from '../checks/saved.js';
+import { fields, kept } from '../checks/saved.js';
 import type { RegimeReading } from './judgement.js';
 import type { RunLevel } from './levels/run-level.js';
 import { START_STEPS } from './levels/run-level.js';
@@ -27,8 +27,7 @@ export const promptDependenceFields = {
   miOvershoot: miOvershootShape,
   dependenceLower: dependenceLowerShape,
 };
-const promptDependenceShape = fields(promptDependenceFields);
-export type PromptDependenceJson = Shaped<typeof promptDependenceShape>;
+export const promptDependenceShape = fields(promptDependenceFields);
 
 /** Kinds that a regime decides. */
 const REGIME_KINDS: readonly VerdictKind[] = ['template_collapse', 'low_entropy_collapse', 'compressed'];
@@ -58,39 +57,15 @@ export interface DependenceStep {
   readonly notes?: readonly string[];
 }
 
-export class PromptDependence {
-  readonly regimes: Regimes;
-  readonly #inputAgnostic: InputAgnostic;
-  readonly #scoresMismatched: ScoresMismatched;
-  readonly #startFalling: StartFalling;
-  readonly #marginFalling: MarginFalling;
-  readonly #miFalling: MiFalling;
-  readonly #miOvershoot: MiOvershoot;
-  readonly #dependenceLower: DependenceLower;
-
-  constructor(saved?: PromptDependenceJson) {
-    this.regimes = new Regimes(saved?.regimes);
-    this.#inputAgnostic = new InputAgnostic(saved?.inputAgnostic);
-    this.#scoresMismatched = new ScoresMismatched(saved?.scoresMismatched);
-    this.#startFalling = new StartFalling(saved?.startFalling);
-    this.#marginFalling = new MarginFalling(saved?.marginFalling);
-    this.#miFalling = new MiFalling(saved?.miFalling);
-    this.#miOvershoot = new MiOvershoot(saved?.miOvershoot);
-    this.#dependenceLower = new DependenceLower(saved?.dependenceLower);
-  }
-
-  toJSON(): PromptDependenceJson {
-    return {
-      regimes: this.regimes.toJSON(),
-      inputAgnostic: this.#inputAgnostic.toJSON(),
-      scoresMismatched: this.#scoresMismatched.toJSON(),
-      startFalling: this.#startFalling.toJSON(),
-      marginFalling: this.#marginFalling.toJSON(),
-      miFalling: this.#miFalling.toJSON(),
-      miOvershoot: this.#miOvershoot.toJSON(),
-      dependenceLower: this.#dependenceLower.toJSON(),
-    };
-  }
+export class PromptDependence extends kept(promptDependenceShape) {
+  readonly regimes = new Regimes(this.state.regimes);
+  readonly #inputAgnostic = new InputAgnostic(this.state.inputAgnostic);
+  readonly #scoresMismatched = new ScoresMismatched(this.state.scoresMismatched);
+  readonly #startFalling = new StartFalling(this.state.startFalling);
+  readonly #marginFalling = new MarginFalling(this.state.marginFalling);
+  readonly #miFalling = new MiFalling(this.state.miFalling);
+  readonly #miOvershoot = new MiOvershoot(this.state.miOvershoot);
+  readonly #dependenceLower = new DependenceLower(this.state.dependenceLower);
 
   /** Whether any step has been read. */
   get hasSteps(): boolean {

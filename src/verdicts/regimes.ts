@@ -3,7 +3,7 @@
 // when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
 
 import { figure, percent, percentOf, toldApart } from '../checks/numbers.js';
-import { count, fields, flag, nullable, oneOf, type Shaped } from '../checks/saved.js';
+import { count, fields, flag, kept, nullable, oneOf, type Shaped } from '../checks/saved.js';
 import { capital } from '../checks/words.js';
 import type { RegimeReading } from './judgement.js';
 import { CarriedFall, carriedFallShape } from './levels/carried-fall.js';
@@ -45,36 +45,10 @@ export interface RegimeStep {
   readonly finding: Finding | undefined;
 }
 
-export class Regimes {
-  readonly mi: MiLevels;
-  readonly #entropy: FollowedLevel;
-  #miThreshold: ThresholdState | null;
-  #entropyThreshold: ThresholdState | null;
-  readonly #miFall: CarriedFall;
-  #isGone: boolean;
-  #regime: RegimesJson['regime'];
-
-  constructor(saved?: RegimesJson) {
-    this.mi = new MiLevels(saved?.mi);
-    this.#entropy = new FollowedLevel(saved?.entropy);
-    this.#miThreshold = saved?.miThreshold ?? null;
-    this.#entropyThreshold = saved?.entropyThreshold ?? null;
-    this.#miFall = new CarriedFall(saved?.miFall);
-    this.#isGone = saved?.isGone ?? false;
-    this.#regime = saved?.regime ?? null;
-  }
-
-  toJSON(): RegimesJson {
-    return {
-      mi: this.mi.toJSON(),
-      entropy: this.#entropy.toJSON(),
-      miThreshold: this.#miThreshold && { ...this.#miThreshold },
-      entropyThreshold: this.#entropyThreshold && { ...this.#entropyThreshold },
-      miFall: this.#miFall.toJSON(),
-      isGone: this.#isGone,
-      regime: this.#regime && { ...this.#regime },
-    };
-  }
+export class Regimes extends kept(regimesShape) {
+  readonly mi = new MiLevels(this.state.mi);
+  readonly #entropy = new FollowedLevel(this.state.entropy);
+  readonly #miFall = new CarriedFall(this.state.miFall);
 
   get entropy(): RunLevel {
     return this.#entropy.level;
@@ -82,7 +56,7 @@ export class Regimes {
 
   /** The regime of the last step that had one. */
   get current(): RegimesJson['regime'] {
-    return this.#regime && { ...this.#regime };
+    return structuredClone(this.state.regime);
   }
 
   /** Takes in a computed step; `unread` is for one without usable figures. */
@@ -90,7 +64,7 @@ export class Regimes {
     const { entropy } = this;
     entropy.add(step, levels.entropy);
     // Asked until the state is known: a collapse soon after the start must not take away what it fell from.
-    const mi = this.mi.add(step, levels.mi, levels.prompts, this.#miThreshold !== null, levels.tests);
+    const mi = this.mi.add(step, levels.mi, levels.prompts, this.state.miThreshold !== null, levels.tests);
     const { at, followed, comparison: fell } = mi;
     const { start } = followed.level;
     const figures = {
@@ -120,16 +94,16 @@ export class Regimes {
     }
     const spread = WIDTH_95 * this.#entropy.errors.sigma;
     const narrowed = this.#entropy.compare(levels.entropy, { above: spread, below: spread }, levels.tests);
-    this.#miThreshold = advance(this.#miThreshold, fell, step);
-    this.#entropyThreshold = advance(this.#entropyThreshold, narrowed, step);
+    this.state.miThreshold = advance(this.state.miThreshold, fell, step);
+    this.state.entropyThreshold = advance(this.state.entropyThreshold, narrowed, step);
 
-    const name = regimeOf(this.#miThreshold, this.#entropyThreshold);
+    const name = regimeOf(this.state.miThreshold, this.state.entropyThreshold);
     if (name === null) {
-      const figures = openFigures(this.#miThreshold, this.#entropyThreshold, levels.instrument);
+      const figures = openFigures(this.state.miThreshold, this.state.entropyThreshold, levels.instrument);
       return undecided(`Undecided: ${figures} has not yet been clearly above or below half of its start.`);
     }
-    if (this.#regime?.name !== name) this.#regime = { name, since: step };
-    const since = this.#regime.since;
+    if (this.state.regime?.name !== name) this.state.regime = { name, since: step };
+    const since = this.state.regime.since;
     const open = openFigures(fell, narrowed, levels.instrument);
     const reading = {
       regime: name,
@@ -148,7 +122,7 @@ export class Regimes {
   /** Said when two computed steps agree, or one leaves no doubt: so a stray interval raises no alarm. */
   #finding(step: number, mi: ComparedMi, levels: StepLevels, open: string): Finding | undefined {
     const { entropy } = this;
-    const [mostlyFell, entropyFell] = [this.#miThreshold, this.#entropyThreshold].map((state) =>
+    const [mostlyFell, entropyFell] = [this.state.miThreshold, this.state.entropyThreshold].map((state) =>
       isSurelyFallen(state) ? state.since : undefined,
     );
     if (mostlyFell === undefined) this.#miFall.forget();
@@ -157,7 +131,7 @@ export class Regimes {
     // A bound also falls because it gets looser: grave is one that tells next to nothing any more.
     const isScored = levels.instrument.source === 'scores';
     const told = isScored ? undefined : stillTold(step, levels, mi.followed.level.start);
-    this.#isGone = miFell !== undefined && (this.#isGone || told === undefined);
+    this.state.isGone = miFell !== undefined && (this.state.isGone || told === undefined);
     if (miFell === undefined && entropyFell === undefined) return undefined;
     // Until the entropy's own fall is sure, MI alone decides what to call it.
     const collapse = entropyFell === undefined ? 'template_collapse' : 'low_entropy_collapse';
@@ -181,13 +155,13 @@ export class Regimes {
     };
     return {
       kind,
-      severity: kind === 'compressed' ? 'info' : this.#isGone ? 'critical' : 'warning',
+      severity: kind === 'compressed' ? 'info' : this.state.isGone ? 'critical' : 'warning',
       since,
       evidence,
       advice: ADVICE[kind],
       now: `${levels.instrument.mi} is ${figure(at.value)} [${figure(at.low)}, ${figure(at.high)}], ${percent(at.value / start)} of its start${openWords(open)}`,
       sentence:
-        kind === 'compressed' || this.#isGone
+        kind === 'compressed' || this.state.isGone
           ? describe(IN_WORDS[kind], since, mi, levels, entropy, open)
           : `${describe('The bound fell', since, mi, levels, entropy, open)} ${told}, which makes it a warning: a bound can also fall because it gets looser.`,
     };

@@ -6,6 +6,7 @@ import {
   either,
   fields,
   flag,
+  kept,
   list,
   nullable,
   number,
@@ -71,15 +72,8 @@ const entryShape = fields({
   now: nullable(text),
 });
 export const verdictLogShape = record(entryShape);
-export type VerdictLogJson = Shaped<typeof verdictLogShape>;
 
-export class VerdictLog {
-  readonly #entries: Map<string, VerdictLogJson[string]>;
-
-  constructor(saved: VerdictLogJson = {}) {
-    this.#entries = new Map(Object.entries(saved));
-  }
-
+export class VerdictLog extends kept(verdictLogShape) {
   /**
    * @param judged kinds that this step had evidence on: of these, what is not found any more ends; the others go on
    * @returns the verdicts that hold, the gravest first
@@ -87,7 +81,7 @@ export class VerdictLog {
   add(step: number, findings: readonly Finding[], judged: ReadonlySet<VerdictKind>): Verdict[] {
     for (const finding of findings) this.#note(step, finding);
     const verdicts: Verdict[] = [];
-    for (const [key, entry] of this.#entries) {
+    for (const [key, entry] of Object.entries(this.state)) {
       const kind = key as VerdictKind;
       if (judged.has(kind) && !findings.some((finding) => finding.kind === kind)) {
         entry.holds = false;
@@ -105,10 +99,10 @@ export class VerdictLog {
   #note(step: number, finding: Finding): void {
     const { kind, since, now } = finding;
     const said = sayingOf(step, finding);
-    const entry = this.#entries.get(kind);
+    const entry = this.state[kind];
     if (entry === undefined) {
       const stretch = { since, raised: step, lastSince: since, lastRaised: step, until: step };
-      this.#entries.set(kind, { ...stretch, holds: true, absent: 0, times: 1, gravest: said, said, now: null });
+      this.state[kind] = { ...stretch, holds: true, absent: 0, times: 1, gravest: said, said, now: null };
       return;
     }
     const isInfo = said.severity === 'info' && entry.said.severity === 'info';
@@ -130,7 +124,7 @@ export class VerdictLog {
 
   /** In the order in which they were first said. */
   get all(): RunVerdict[] {
-    return [...this.#entries].map(([kind, entry]) => {
+    return Object.entries(this.state).map(([kind, entry]) => {
       const { since, raised, lastSince, lastRaised, until, holds, times, gravest, said } = entry;
       const now = holds ? entry.now : null;
       const isLast = said.at === gravest.at;
@@ -141,10 +135,6 @@ export class VerdictLog {
         ...((times > 1 || !isLast) && { last }),
       };
     });
-  }
-
-  toJSON(): VerdictLogJson {
-    return structuredClone(Object.fromEntries(this.#entries));
   }
 }
 

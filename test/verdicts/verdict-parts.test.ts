@@ -300,12 +300,15 @@ describe('an early warning begins', () => {
     falling: MiFallingJson;
     overshoot: MiOvershootJson;
   }
-  const none: State = { falling: null, overshoot: { peak: null, since: null } };
+  const none: State = { falling: { since: null }, overshoot: { peak: null, since: null } };
   const look = (
     mi: readonly number[],
     { entropy = 1, seen = 13, state = none }: { entropy?: number; seen?: number; state?: State } = {},
   ) => {
-    const [falling, overshoot] = [new MiFalling(state.falling), new MiOvershoot(state.overshoot)];
+    const [falling, overshoot] = [
+      new MiFalling({ ...state.falling }),
+      new MiOvershoot(structuredClone(state.overshoot)),
+    ];
     const [level, ofEntropy] = [levelAt(mi, seen), levelAt(flat(entropy), seen)];
     const found = [falling.look(level, ofEntropy), overshoot.look(seen, level, 16, ofEntropy)].filter(
       (finding) => finding !== undefined,
@@ -332,8 +335,11 @@ describe('an early warning begins', () => {
     expect(look(falling, { entropy: 0.74 }).kinds).toEqual([]);
     const state: State = { ...none, falling: { since: 5 } };
     expect(look(flat(0.74), { state }).kinds).toEqual(['mi_falling']);
-    expect(look(flat(0.75), { state })).toMatchObject({ kinds: [], state: { falling: null } });
-    expect(look(flat(0.74), { state, entropy: 0.74 })).toMatchObject({ kinds: [], state: { falling: null } });
+    expect(look(flat(0.75), { state })).toMatchObject({ kinds: [], state: { falling: { since: null } } });
+    expect(look(flat(0.74), { state, entropy: 0.74 })).toMatchObject({
+      kinds: [],
+      state: { falling: { since: null } },
+    });
   });
 
   it('to know a peak that is above the start beyond both their errors, and above the last peak', () => {

@@ -146,7 +146,7 @@ describe('an early warning', () => {
     expect(look(0.9, 1).kinds).toEqual(['mi_overshoot']);
     for (const ended of [look(1.1, 1), look(0.7, 0.5)]) {
       expect(ended.kinds).toEqual([]);
-      expect(ended.state).toEqual([null, { peak: null, since: null }]);
+      expect(ended.state).toEqual([{ since: null }, { peak: null, since: null }]);
     }
   });
 });

@@ -877,7 +877,7 @@ describe('the saved judge', () => {
   it.each([
     [null, 'not a saved judge'],
     [{}, 'format'],
-    [{ ...new Judge().toJSON(), version: 1 }, 'version 1'],
+    [{ ...new Judge().toJSON(), version: 6 }, 'version 6'],
     [{ ...new Judge().toJSON(), lastStep: 'x' }, 'lastStep'],
     [{ ...new Judge().toJSON(), gate: undefined }, 'gate'],
     [{ ...new Judge().toJSON(), success: { ...new Judge().toJSON().success, first: Array(9).fill(1) } }, 'first'],

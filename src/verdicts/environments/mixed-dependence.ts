@@ -4,6 +4,7 @@ import {
   count,
   either,
   fields,
+  kept,
   list,
   nullable,
   number,
@@ -11,6 +12,7 @@ import {
   record,
   type Shaped,
   shape,
+  startOf,
   text,
 } from '../../checks/saved.js';
 import { VERDICT_EXPLANATIONS } from '../explanations.js';
@@ -18,7 +20,12 @@ import type { RegimeReading } from '../judgement.js';
 import type { Instrument } from '../levels/instrument.js';
 import { type RunLevel, START_STEPS } from '../levels/run-level.js';
 import { LEAST_PROMPTS, type StepLevels } from '../levels/step-levels.js';
-import { type DependenceStep, PromptDependence, promptDependenceFields } from '../prompt-dependence.js';
+import {
+  type DependenceStep,
+  PromptDependence,
+  promptDependenceFields,
+  promptDependenceShape,
+} from '../prompt-dependence.js';
 import type { Regimes } from '../regimes.js';
 import type { Finding, VerdictKind } from '../verdict.js';
 import { type EnvironmentStep, environmentStep, environmentStepShape } from './environment-step.js';
@@ -64,16 +71,16 @@ export const mixedDependenceShape = fields({
     MOST_JUDGED,
   ),
 });
-export type MixedDependenceJson = Shaped<typeof mixedDependenceShape>;
+type EnvironmentState = Shaped<typeof mixedDependenceShape>['each'][number];
 
 interface Judged {
   dependence: PromptDependence;
   said: readonly Finding[];
 }
 
-/** An environment, with the steps that wait to be judged together. */
+/** An environment, with what is kept of it. */
 interface JudgedEnvironment extends Judged {
-  few: readonly EnvironmentStep[];
+  readonly state: EnvironmentState;
 }
 
 /** What was said, without the clause for a step that is over. */
@@ -83,46 +90,24 @@ function asOfBefore(said: readonly Finding[]) {
   });
 }
 
+function judgedEnvironment(state: EnvironmentState): JudgedEnvironment {
+  return { dependence: new PromptDependence(state), said: state.said, state };
+}
+
 /** An environment of a step, with its figures or why there are none. */
 export interface NamedLevels {
   readonly name: string;
   readonly levels: StepLevels | string;
 }
 
-export class MixedDependence {
-  #steps: number;
-  readonly #level: PooledLevel;
-  readonly #pooled: Judged;
-  #held: readonly Finding[];
-  readonly #each: Map<string, JudgedEnvironment>;
-
-  constructor(saved?: MixedDependenceJson) {
-    this.#steps = saved?.steps ?? 0;
-    this.#level = new PooledLevel(saved?.pooled.level);
-    this.#pooled = { dependence: new PromptDependence(saved?.pooled), said: saved?.pooled.said ?? [] };
-    this.#held = saved?.pooled.held ?? [];
-    this.#each = new Map(
-      (saved?.each ?? []).map(({ name, said, few, ...dependence }) => [
-        name,
-        { dependence: new PromptDependence(dependence), said, few },
-      ]),
-    );
-  }
-
-  toJSON(): MixedDependenceJson {
-    return {
-      steps: this.#steps,
-      pooled: {
-        ...this.#pooled.dependence.toJSON(),
-        level: this.#level.toJSON(),
-        said: asOfBefore(this.#pooled.said),
-        held: asOfBefore(this.#held),
-      },
-      each: [...this.#each].map(([name, one]) => {
-        return { name, ...one.dependence.toJSON(), said: asOfBefore(one.said), few: structuredClone([...one.few]) };
-      }),
-    };
-  }
+export class MixedDependence extends kept(mixedDependenceShape) {
+  readonly #level = new PooledLevel(this.state.pooled.level);
+  readonly #pooled: Judged = {
+    dependence: new PromptDependence(this.state.pooled),
+    said: this.state.pooled.said,
+  };
+  #held: readonly Finding[] = this.state.pooled.held;
+  readonly #each = new Map(this.state.each.map((state) => [state.name, judgedEnvironment(state)]));
 
   /** Of the run as a whole. */
   get regimes(): Regimes {
@@ -131,16 +116,16 @@ export class MixedDependence {
 
   /** Steps with figures of an environment. */
   get steps(): number {
-    return this.#steps;
+    return this.state.steps;
   }
 
   get isStarting(): boolean {
-    return this.#steps < START_STEPS;
+    return this.state.steps < START_STEPS;
   }
 
   /** An environment that was all of the run before. */
   join(name: string, before: PromptDependence): void {
-    this.#each.set(name, { dependence: new PromptDependence(before.toJSON()), said: [], few: [] });
+    this.#open({ name, ...before.toJSON(), said: [], few: [] });
   }
 
   /**
@@ -152,7 +137,7 @@ export class MixedDependence {
     const known = environments.flatMap(({ name, levels }) => (typeof levels === 'string' ? [] : [{ name, levels }]));
     const [first] = known;
     if (first === undefined) return undefined;
-    this.#steps++;
+    this.state.steps++;
     for (const one of [this.#pooled, ...this.#each.values()]) one.said = asOfBefore(one.said);
     const { instrument } = first.levels;
     const judged = new Set<VerdictKind>();
@@ -177,13 +162,27 @@ export class MixedDependence {
       halved: this.#level.halved(NAMED_FROM),
       total: environments.length,
     });
+    this.#keepSaid();
     return { reading, findings, judged: [...judged], notes };
+  }
+
+  #open(state: EnvironmentState): void {
+    this.state.each.push(state);
+    this.#each.set(state.name, judgedEnvironment(state));
+  }
+
+  /** What was said is kept without the clause for this step. */
+  #keepSaid(): void {
+    const { pooled } = this.state;
+    pooled.said = asOfBefore(this.#pooled.said);
+    pooled.held = asOfBefore(this.#held);
+    for (const { state, said } of this.#each.values()) state.said = asOfBefore(said);
   }
 
   /** An environment that is judged by itself, as it is from its first step on; of more than MOST_JUDGED none. */
   #present(name: string, levels: StepLevels): { judged: JudgedEnvironment; levels: StepLevels }[] {
     if (!this.#each.has(name) && this.#each.size < MOST_JUDGED) {
-      this.#each.set(name, { dependence: new PromptDependence(), said: [], few: [] });
+      this.#open({ name, ...startOf(promptDependenceShape), said: [], few: [] });
     }
     const judged = this.#each.get(name);
     return judged === undefined ? [] : [{ judged, levels }];
@@ -200,7 +199,7 @@ export class MixedDependence {
     const pooled = this.#pooled;
     if (isNewStart) {
       this.#held = pooled.said;
-      pooled.dependence = new PromptDependence();
+      pooled.dependence = new PromptDependence(Object.assign(this.state.pooled, startOf(promptDependenceShape)));
     }
     let reading: RegimeReading | undefined;
     for (const { step: at, levels } of steps) {
@@ -229,12 +228,12 @@ function newStartNote(before: readonly string[], now: readonly string[], steps: 
  * What an environment can be judged by with a step: the step, or with those that waited for it when they have enough
  * prompts together. Undefined while they have not.
  */
-function togetherOf(one: JudgedEnvironment, levels: StepLevels): StepLevels | undefined {
-  const steps = [...one.few, environmentStep(levels)];
-  one.few = [];
+function togetherOf({ state }: JudgedEnvironment, levels: StepLevels): StepLevels | undefined {
+  const steps = [...state.few, environmentStep(levels)];
+  state.few = [];
   if (levels.prompts >= LEAST_PROMPTS) return levels;
   if (steps.reduce((sum, { prompts }) => sum + prompts, 0) >= LEAST_PROMPTS)
     return joinedLevels(steps, levels.instrument);
-  one.few = steps;
+  state.few = steps;
   return undefined;
 }

@@ -1,7 +1,7 @@
 // Figures of each environment step by step -> the level of the run: I(X;Z) within environments with the weights of the
 // run's first steps, so that a mixture that changes is no fall. Of environments that a step lacks the run's level says
 // nothing: those that it has are held against their own start.
-import { count, fields, list, nullable, number, type Shaped, text } from '../../checks/saved.js';
+import { count, fields, kept, list, nullable, number, type Shaped, text } from '../../checks/saved.js';
 import { dependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';
 import { mean, START_STEPS } from '../levels/run-level.js';
@@ -49,7 +49,6 @@ export const pooledLevelShape = fields({
   /** Shares of their start that environments had in their latest steps, oldest first. */
   recent: list(fields({ name: text, shares: list(fields({ value: number, error: number }), RECENT_STEPS) })),
 });
-export type PooledLevelJson = Shaped<typeof pooledLevelShape>;
 
 /** A step of the run as a whole, in the form in which one batch is judged. */
 export interface PooledStep {
@@ -64,25 +63,10 @@ export interface PooledSteps {
   readonly isNewStart: boolean;
 }
 
-export class PooledLevel {
-  #waiting: PooledLevelJson['waiting'];
-  #reference: Reference | null;
-  readonly #recent: Map<string, Start[]>;
-
-  constructor(saved?: PooledLevelJson) {
-    this.#waiting = saved?.waiting ?? [];
-    this.#reference = saved?.reference ?? null;
-    this.#recent = new Map((saved?.recent ?? []).map(({ name, shares }) => [name, shares]));
-  }
-
-  toJSON(): PooledLevelJson {
-    const recent = [...this.#recent].map(([name, shares]) => ({ name, shares }));
-    return structuredClone({ waiting: this.#waiting, reference: this.#reference, recent });
-  }
-
+export class PooledLevel extends kept(pooledLevelShape) {
   /** The environments of the start. */
   get names(): string[] {
-    return (this.#reference ?? []).map(({ name }) => name);
+    return (this.state.reference ?? []).map(({ name }) => name);
   }
 
   /**
@@ -91,23 +75,23 @@ export class PooledLevel {
    *   has replaced them: as many steps in succession that make too little of the start are a new one
    */
   add(step: number, environments: ReadonlyMap<string, EnvironmentStep>, instrument: Instrument): PooledSteps {
-    const hasStart = this.#reference !== null;
+    const hasStart = this.state.reference !== null;
     const now: PooledStep[] = [];
     if (hasStart) {
       this.#note(environments);
       const levels = this.#levels(environments, instrument);
       now.push({ step, levels });
       if (typeof levels !== 'string') {
-        this.#waiting = [];
+        this.state.waiting = [];
         return { steps: now, isNewStart: false };
       }
     }
-    this.#waiting.push({ step, environments: [...environments].map(([name, figures]) => ({ name, figures })) });
-    if (this.#waiting.length < START_STEPS) return { steps: now, isNewStart: false };
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    this.#reference = referenceOf(waiting, instrument);
-    this.#recent.clear();
+    this.state.waiting.push({ step, environments: [...environments].map(([name, figures]) => ({ name, figures })) });
+    if (this.state.waiting.length < START_STEPS) return { steps: now, isNewStart: false };
+    const waiting = this.state.waiting;
+    this.state.waiting = [];
+    this.state.reference = referenceOf(waiting, instrument);
+    this.state.recent = [];
     const steps = waiting.map(({ step, environments }) => {
       const named = new Map(environments.map(({ name, figures }) => [name, figures]));
       return { step, levels: this.#levels(named, instrument) };
@@ -117,16 +101,19 @@ export class PooledLevel {
 
   /** Takes note of the share of its start that each environment of a step has. */
   #note(environments: ReadonlyMap<string, EnvironmentStep>): void {
-    for (const start of this.#reference ?? []) {
+    for (const start of this.state.reference ?? []) {
       const figures = environments.get(start.name);
       if (figures === undefined) continue;
       const { from, now } = comparable(start, figures);
       // A start that cannot be told from nothing has no half.
       if (from === null || now === null || from.value <= WIDTH_95 * from.error) continue;
-      const shares = this.#recent.get(start.name) ?? [];
+      const { recent } = this.state;
+      const known = recent.find(({ name }) => name === start.name);
       // Half of the start is known only to its own error.
       const error = Math.hypot(now.error, from.error / 2) / from.value;
-      this.#recent.set(start.name, [...shares, { value: now.value / from.value, error }].slice(-RECENT_STEPS));
+      const share = { value: now.value / from.value, error };
+      if (known === undefined) recent.push({ name: start.name, shares: [share] });
+      else known.shares = [...known.shares, share].slice(-RECENT_STEPS);
     }
   }
 
@@ -136,7 +123,7 @@ export class PooledLevel {
    */
   halved(least: number): string[] {
     const found: string[] = [];
-    for (const [name, shares] of this.#recent) {
+    for (const { name, shares } of this.state.recent) {
       let most = 0;
       let [sum, squares] = [0, 0];
       for (const [before, { value, error }] of shares.toReversed().entries()) {
@@ -153,7 +140,7 @@ export class PooledLevel {
   }
 
   #levels(environments: ReadonlyMap<string, EnvironmentStep>, instrument: Instrument): StepLevels | string {
-    const reference = this.#reference as Reference;
+    const reference = this.state.reference as Reference;
     const present = reference.flatMap((start) => {
       const figures = environments.get(start.name);
       return figures === undefined ? [] : [{ start, figures }];
@@ -259,7 +246,7 @@ function comparable(start: Reference[number], figures: EnvironmentStep): { from:
   return { from: start.two, now: figures.two };
 }
 
-function referenceOf(waiting: PooledLevelJson['waiting'], { source }: Instrument): Reference {
+function referenceOf(waiting: Shaped<typeof pooledLevelShape>['waiting'], { source }: Instrument): Reference {
   const steps = new Map<string, EnvironmentStep[]>();
   for (const { environments } of waiting) {
     for (const { name, figures } of environments) steps.set(name, [...(steps.get(name) ?? []), figures]);

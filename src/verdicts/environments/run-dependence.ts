@@ -1,44 +1,27 @@
 // Figures of one instrument of a run: of batches of one environment, which are judged as they are, and of batches that
 // mix several.
-import { fields, nullable, type Shaped, text } from '../../checks/saved.js';
+import { fields, kept, nullable, text } from '../../checks/saved.js';
 import type { EnvironmentFigures } from '../../metrics/environments/environment-figures.js';
 import type { RunLevel } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
-import { type DependenceStep, PromptDependence, type PromptDependenceJson } from '../prompt-dependence.js';
+import { type DependenceStep, PromptDependence, promptDependenceShape } from '../prompt-dependence.js';
 import type { Regimes } from '../regimes.js';
 import { MixedDependence, mixedDependenceShape } from './mixed-dependence.js';
 
 /** Fewer prompts of an environment show no dependence. */
 const LEAST_PROMPTS = 2;
 
-export const runEnvironmentsShape = fields({
+export const runDependenceShape = fields({
+  /** Of batches of one environment. */
+  whole: promptDependenceShape,
   /** The environment that the run's batches have been of; null: none was named, or there were several. */
   only: nullable(text),
   mixed: nullable(mixedDependenceShape),
 });
-export type RunEnvironmentsJson = Shaped<typeof runEnvironmentsShape>;
 
-export class RunDependence {
-  readonly #whole: PromptDependence;
-  #only: string | null;
-  #mixed: MixedDependence | null;
-
-  constructor(saved?: PromptDependenceJson, environments?: RunEnvironmentsJson) {
-    this.#whole = new PromptDependence(saved);
-    this.#only = environments?.only ?? null;
-    this.#mixed = environments?.mixed ? new MixedDependence(environments.mixed) : null;
-  }
-
-  /** Of batches of one environment. */
-  toJSON(): PromptDependenceJson {
-    return this.#whole.toJSON();
-  }
-
-  /** Undefined where no step has named an environment. */
-  environmentsJSON(): RunEnvironmentsJson | undefined {
-    if (this.#only === null && this.#mixed === null) return undefined;
-    return { only: this.#only, mixed: this.#mixed?.toJSON() ?? null };
-  }
+export class RunDependence extends kept(runDependenceShape) {
+  readonly #whole = new PromptDependence(this.state.whole);
+  #mixed = this.state.mixed && new MixedDependence(this.state.mixed);
 
   /** Whether any step has been read. */
   get hasSteps(): boolean {
@@ -78,13 +61,14 @@ export class RunDependence {
       if (typeof whole === 'string') return whole;
       const [one] = environments;
       const isFirst = !this.#whole.hasSteps;
-      const isSame = environments.length === 1 && (isFirst || this.#only === one?.name);
-      this.#only = isSame ? (one?.name ?? null) : null;
+      const isSame = environments.length === 1 && (isFirst || this.state.only === one?.name);
+      this.state.only = isSame ? (one?.name ?? null) : null;
       return this.#whole.read(step, whole, success);
     }
     if (this.#mixed === null) {
       this.#mixed = new MixedDependence();
-      if (this.#only !== null) this.#mixed.join(this.#only, this.#whole);
+      this.state.mixed = this.#mixed.state;
+      if (this.state.only !== null) this.#mixed.join(this.state.only, this.#whole);
     }
     const named = environments.map(({ name, figures: own }) => {
       // Of a batch of one environment its figures are those of the whole.

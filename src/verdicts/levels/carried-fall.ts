@@ -1,6 +1,6 @@
 // Whether the start of a run carries a fall that goes on: small batches scatter by half of their start and more, so that
 // a few low ones are no collapse.
-import { count, fields, flag, type Shaped } from '../../checks/saved.js';
+import { count, fields, flag, kept } from '../../checks/saved.js';
 import { normalTail } from '../statistics/tail-probabilities.js';
 import { type RunLevel, START_STEPS } from './run-level.js';
 
@@ -13,22 +13,11 @@ export const carriedFallShape = fields({
   /** Whether the present one has been carried: what is said is not taken back for its scatter. */
   isCarried: flag,
 });
-export type CarriedFallJson = Shaped<typeof carriedFallShape>;
 
-export class CarriedFall {
-  #state: CarriedFallJson;
-
-  constructor(saved: CarriedFallJson = { looks: 0, isCarried: false }) {
-    this.#state = saved;
-  }
-
-  toJSON(): CarriedFallJson {
-    return { ...this.#state };
-  }
-
+export class CarriedFall extends kept(carriedFallShape) {
   /** There is no fall any more. */
   forget(): void {
-    this.#state = { ...this.#state, isCarried: false };
+    this.state.isCarried = false;
   }
 
   /**
@@ -38,13 +27,13 @@ export class CarriedFall {
    *   as batches scatter about them
    */
   look(since: number, level: RunLevel, tests = 1): boolean {
-    if (this.#state.isCarried) return true;
-    const looks = this.#state.looks + 1;
+    if (this.state.isCarried) return true;
+    const looks = this.state.looks + 1;
     const many = level.recent.filter(({ step }) => step >= since).length;
     const error = level.batchSigma * Math.sqrt(1 / many + 1 / START_STEPS);
     const gap = level.start - level.recentMean(many);
     const isBeyond = error > 0 ? normalTail(gap / error) <= BEYOND_DOUBT / (tests * looks * (looks + 1)) : gap > 0;
-    this.#state = { looks, isCarried: level.comparable && many > 0 && isBeyond };
-    return this.#state.isCarried;
+    Object.assign(this.state, { looks, isCarried: level.comparable && many > 0 && isBeyond });
+    return this.state.isCarried;
   }
 }

@@ -1,6 +1,6 @@
 // A figure that is held against half of its own start: its level, and the errors that a fall is measured with.
 
-import { fields, nullable, number, type Shaped } from '../../checks/saved.js';
+import { fields, kept, nullable, number, type Shaped } from '../../checks/saved.js';
 import { type Comparison, compare, FALLEN, WIDTH_95 } from '../statistics/threshold-state.js';
 import { RunLevel, runLevelShape } from './run-level.js';
 
@@ -24,18 +24,8 @@ export interface HalfWidths {
   readonly below: number;
 }
 
-export class FollowedLevel {
-  readonly level: RunLevel;
-  #errors: FollowedLevelJson['errors'];
-
-  constructor(saved?: FollowedLevelJson) {
-    this.level = new RunLevel(saved?.level);
-    this.#errors = saved?.errors ?? null;
-  }
-
-  toJSON(): FollowedLevelJson {
-    return { level: this.level.toJSON(), errors: this.#errors && { ...this.#errors } };
-  }
+export class FollowedLevel extends kept(followedLevelShape) {
+  readonly level = new RunLevel(this.state.level);
 
   /**
    * The run's scatter holds a fall itself from the next step on, so that until a value stands again the errors may
@@ -43,8 +33,8 @@ export class FollowedLevel {
    */
   get errors(): NonNullable<FollowedLevelJson['errors']> {
     const { sigma, startError } = this.level;
-    if (this.#errors === null) return { sigma, start: startError };
-    return { sigma: Math.min(this.#errors.sigma, sigma), start: Math.min(this.#errors.start, startError) };
+    if (this.state.errors === null) return { sigma, start: startError };
+    return { sigma: Math.min(this.state.errors.sigma, sigma), start: Math.min(this.state.errors.start, startError) };
   }
 
   /** Whether the start can be told from zero: else there is nothing to fall from. */
@@ -60,7 +50,7 @@ export class FollowedLevel {
     // One step alone leaves no doubt where its error, which few prompts may give too small, is that of the run's steps.
     const { beyondDoubt } = against(Math.max(above, WIDTH_95 * level.noise));
     const found = { ...against(above), beyondDoubt };
-    this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
+    this.state.errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
     return found;
   }
 }

@@ -1,14 +1,13 @@
 // I(X;Z) of batches with different numbers of prompts, like with like: a level for each number of prompts, of which a
 // step is judged at the largest that the run's start has too.
 
-import { count, fields, record, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, record } from '../../checks/saved.js';
 import { type Comparison, WIDTH_95 } from '../statistics/threshold-state.js';
 import { FollowedLevel, followedLevelShape } from './followed-level.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from './run-level.js';
 import type { MiAt } from './step-levels.js';
 
 export const miLevelsShape = fields({ steps: count, byPrompts: record(followedLevelShape) });
-export type MiLevelsJson = Shaped<typeof miLevelsShape>;
 
 /** A step's I(X;Z) at the number of prompts at which it can be compared. */
 export interface ComparedMi {
@@ -18,24 +17,14 @@ export interface ComparedMi {
   readonly comparison: Comparison | null;
 }
 
-export class MiLevels {
-  #steps: number;
-  readonly #levels: Map<number, FollowedLevel>;
-
-  constructor(saved?: MiLevelsJson) {
-    this.#steps = saved?.steps ?? 0;
-    const levels = Object.entries(saved?.byPrompts ?? {});
-    this.#levels = new Map(levels.map(([prompts, level]) => [Number(prompts), new FollowedLevel(level)]));
-  }
-
-  toJSON(): MiLevelsJson {
-    const levels = [...this.#levels].map(([prompts, level]) => [prompts, level.toJSON()]);
-    return { steps: this.#steps, byPrompts: Object.fromEntries(levels) as MiLevelsJson['byPrompts'] };
-  }
+export class MiLevels extends kept(miLevelsShape) {
+  readonly #levels = new Map(
+    Object.entries(this.state.byPrompts).map(([prompts, level]) => [Number(prompts), new FollowedLevel(level)]),
+  );
 
   /** Steps with evidence. */
   get steps(): number {
-    return this.#steps;
+    return this.state.steps;
   }
 
   get all(): Iterable<FollowedLevel> {
@@ -53,7 +42,7 @@ export class MiLevels {
    * before @param tests that share a level
    */
   add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean, tests = 1): ComparedMi {
-    this.#steps++;
+    this.state.steps++;
     let compared: ComparedMi | undefined;
     for (const at of figures) {
       const followed = this.#levelOf(at.prompts);
@@ -77,15 +66,20 @@ export class MiLevels {
   /** Undefined for a number of prompts that the run's first steps did not have: it has no start. */
   #levelOf(prompts: number): FollowedLevel | undefined {
     const known = this.#levels.get(prompts);
-    if (known !== undefined || this.#steps > START_WINDOW) return known;
+    if (known !== undefined || this.state.steps > START_WINDOW) return known;
     const level = new FollowedLevel();
     this.#levels.set(prompts, level);
+    this.state.byPrompts[prompts] = level.state;
     return level;
   }
 
   /** When the first steps are over, what too few of them had is forgotten: its start would be that of later ones. */
   #dropLate(): void {
-    if (this.#steps !== START_WINDOW) return;
-    for (const [prompts, { level }] of this.#levels) if (level.seen < START_STEPS) this.#levels.delete(prompts);
+    if (this.state.steps !== START_WINDOW) return;
+    for (const [prompts, { level }] of this.#levels) {
+      if (level.seen >= START_STEPS) continue;
+      this.#levels.delete(prompts);
+      delete this.state.byPrompts[prompts];
+    }
   }
 }

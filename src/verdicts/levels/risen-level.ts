@@ -1,13 +1,6 @@
 // A share that is held against a multiple of its own start -> has it credibly risen above it?
-import { fields, nullable, number, type Shaped } from '../../checks/saved.js';
-import {
-  advance,
-  compare,
-  isSurelyFallen,
-  type ThresholdState,
-  thresholdStateShape,
-  WIDTH_95,
-} from '../statistics/threshold-state.js';
+import { fields, kept, nullable, number, type Shaped } from '../../checks/saved.js';
+import { advance, compare, isSurelyFallen, thresholdStateShape, WIDTH_95 } from '../statistics/threshold-state.js';
 import { RunLevel, runLevelShape } from './run-level.js';
 
 export const risenLevelShape = fields({
@@ -22,28 +15,16 @@ export const risenLevelShape = fields({
 });
 export type RisenLevelJson = Shaped<typeof risenLevelShape>;
 
-export class RisenLevel {
-  readonly level: RunLevel;
+export class RisenLevel extends kept(risenLevelShape) {
+  readonly level = new RunLevel(this.state.level);
   readonly #times: number;
   readonly #least: number;
-  #threshold: ThresholdState | null;
-  #errors: RisenLevelJson['errors'];
 
   /** @param times of the start, and never less than `least`, from where on a value has risen */
-  constructor(times: number, least: number, saved?: RisenLevelJson) {
+  constructor(times: number, least: number, state?: RisenLevelJson) {
+    super(state);
     this.#times = times;
     this.#least = least;
-    this.level = new RunLevel(saved?.level);
-    this.#threshold = saved?.threshold ?? null;
-    this.#errors = saved?.errors ?? null;
-  }
-
-  toJSON(): RisenLevelJson {
-    return {
-      level: this.level.toJSON(),
-      threshold: this.#threshold && { ...this.#threshold },
-      errors: this.#errors && { ...this.#errors },
-    };
   }
 
   /**
@@ -54,7 +35,7 @@ export class RisenLevel {
     const { level } = this;
     level.add(step, share, Math.sqrt(Math.max(0, share * (1 - share)) / Math.max(1, prompts)));
     if (!level.comparable) return;
-    const known = this.#errors ?? { sigma: level.sigma, start: level.startError };
+    const known = this.state.errors ?? { sigma: level.sigma, start: level.startError };
     const errors = { sigma: Math.min(known.sigma, level.sigma), start: Math.min(known.start, level.startError) };
     const half = WIDTH_95 * errors.sigma;
     const threshold = Math.max(this.#least, this.#times * level.start);
@@ -65,12 +46,12 @@ export class RisenLevel {
       -threshold,
       this.#times * level.start < this.#least ? 0 : this.#times * errors.start,
     );
-    this.#errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
-    this.#threshold = advance(this.#threshold, found, step);
+    this.state.errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;
+    this.state.threshold = advance(this.state.threshold, found, step);
   }
 
   /** Since when two steps agree, or one leaves no doubt; undefined where they do not. */
   get risenSince(): number | undefined {
-    return isSurelyFallen(this.#threshold) ? this.#threshold.since : undefined;
+    return isSurelyFallen(this.state.threshold) ? this.state.threshold.since : undefined;
   }
 }

@@ -1,6 +1,6 @@
 // One figure step by step -> where it started, where it stands, and how much it scatters from step to step. Constant
 // memory.
-import { count, fields, flag, list, number, type Shaped } from '../../checks/saved.js';
+import { count, fields, flag, kept, list, number, type Shaped } from '../../checks/saved.js';
 
 /** Computed steps that make the run's start. */
 export const START_STEPS = 5;
@@ -60,33 +60,14 @@ export const runLevelShape = fields({
 
 export type RunLevelJson = Shaped<typeof runLevelShape>;
 
-const NEW: RunLevelJson = {
-  first: [],
-  fallsFromStart: false,
-  recent: [],
-  seen: 0,
-  farSquare: 0,
-  drift: 0,
-  nearScatter: 0,
-  largestNear: 0,
-  noise: 0,
-  inversePrompts: 0,
-};
-
-export class RunLevel {
-  readonly #state: RunLevelJson;
-
-  constructor(state: RunLevelJson = { ...NEW, first: [], recent: [] }) {
-    this.#state = state;
-  }
-
+export class RunLevel extends kept(runLevelShape) {
   /**
    * @param value isMeasurable(), as `error`
    * @param error standard error of `value`, 0 where it is not known
    * @param prompts different prompts that `value` is of; 1 where that says nothing of its scatter
    */
   add(step: number, value: number, error = 0, prompts = 1): void {
-    const state = this.#state;
+    const state = this.state;
     if (state.first.length < START_WINDOW) state.first.push(value);
     // The scatter is that of the steps before: a sudden fall must not raise the noise scale that it is measured with.
     const before = state.recent.map((entry) => entry.value);
@@ -112,30 +93,30 @@ export class RunLevel {
 
   /** Whether there is a start to compare with, and a step after it. */
   get comparable(): boolean {
-    return this.#state.seen > START_STEPS;
+    return this.state.seen > START_STEPS;
   }
 
   get seen(): number {
-    return this.#state.seen;
+    return this.state.seen;
   }
 
   /** The first values, at most START_WINDOW. */
   get first(): readonly number[] {
-    return this.#state.first;
+    return this.state.first;
   }
 
   get fallsFromStart(): boolean {
-    return this.#state.fallsFromStart;
+    return this.state.fallsFromStart;
   }
 
   /** Standard deviation that every value has at least: its own error. */
   get noise(): number {
-    return Math.sqrt(this.#state.noise);
+    return Math.sqrt(this.state.noise);
   }
 
   /** The first values fall: from now on the start is the highest level among them. */
   noteFallFromStart(): void {
-    this.#state.fallsFromStart = true;
+    this.state.fallsFromStart = true;
   }
 
   /**
@@ -143,19 +124,19 @@ export class RunLevel {
    * succession.
    */
   get start(): number {
-    const { first, fallsFromStart } = this.#state;
+    const { first, fallsFromStart } = this.state;
     return fallsFromStart ? highestMean(first) : mean(first.slice(0, START_STEPS));
   }
 
   /** Standard error of `start`. */
   get startError(): number {
-    const { first, fallsFromStart } = this.#state;
+    const { first, fallsFromStart } = this.state;
     return this.errorOfMean(fallsFromStart ? PEAK_STEPS : Math.min(first.length, START_STEPS));
   }
 
   /** Variance of values that are far apart about the run's trend: a slow fall must not raise its own noise scale. */
   get #scatter(): number {
-    const { farSquare, drift, nearScatter, seen } = this.#state;
+    const { farSquare, drift, nearScatter, seen } = this.state;
     const changes = Math.min(seen - 1 - FAR, SCATTER_STEPS);
     if (changes < FAR) return nearScatter;
     // The mean of these changes, which overlap, has itself 8 / changes² of a value's variance.
@@ -164,7 +145,7 @@ export class RunLevel {
 
   /** Standard deviation of one step's value about the run's trend. */
   get sigma(): number {
-    const { nearScatter, noise } = this.#state;
+    const { nearScatter, noise } = this.state;
     return Math.sqrt(Math.max(this.#scatter, nearScatter, noise));
   }
 
@@ -173,7 +154,7 @@ export class RunLevel {
    * after it, is no scatter.
    */
   get batchSigma(): number {
-    const { nearScatter, largestNear, seen, noise } = this.#state;
+    const { nearScatter, largestNear, seen, noise } = this.state;
     const changes = Math.max(1, Math.min(seen - 2, SCATTER_STEPS));
     return Math.sqrt(Math.max(((nearScatter - largestNear) * (changes + LARGEST_CHANGES)) / changes, noise));
   }
@@ -182,7 +163,7 @@ export class RunLevel {
    * Standard error of the mean of `steps` successive values, which are taken to resemble each other as neighbours do.
    */
   errorOfMean(steps: number): number {
-    const { nearScatter } = this.#state;
+    const { nearScatter } = this.state;
     const scatter = this.#scatter;
     const alike = scatter > 0 ? Math.min(0.9, Math.max(0, 1 - nearScatter / scatter)) : 0;
     return this.sigma * Math.sqrt((1 + (steps - 1) * alike) / steps);
@@ -193,29 +174,24 @@ export class RunLevel {
    * prompts differ by averages out over fewer.
    */
   excessSigma(prompts: number): number {
-    const { inversePrompts } = this.#state;
+    const { inversePrompts } = this.state;
     const times = inversePrompts > 0 ? 1 / (prompts * inversePrompts) : 1;
     return this.sigma * Math.sqrt(Math.max(0, times - 1));
   }
 
   /** Degrees of freedom of `sigma`: differences share their values, so that two are worth about one. */
   get freedom(): number {
-    return Math.min(this.#state.seen - 2, SCATTER_STEPS) / 2;
+    return Math.min(this.state.seen - 2, SCATTER_STEPS) / 2;
   }
 
   /** Mean of the latest `steps` values, or of as many as there are. */
   recentMean(steps: number): number {
-    return mean(this.#state.recent.slice(-steps).map(({ value }) => value));
+    return mean(this.state.recent.slice(-steps).map(({ value }) => value));
   }
 
   /** The latest values, at most TREND_STEPS, oldest first. */
   get recent(): RunLevelJson['recent'] {
-    return this.#state.recent;
-  }
-
-  toJSON(): RunLevelJson {
-    const { first, recent, ...rest } = this.#state;
-    return { ...rest, first: [...first], recent: recent.map((entry) => ({ ...entry })) };
+    return this.state.recent;
   }
 }
 

@@ -1,7 +1,7 @@
 // A figure step by step, each value with its standard error -> has its level fallen by more than a share of d, beyond
 // doubt? The latest 2 to 16 steps are held against all before them and against the run's start, at every step
 // (docs/reference/verdicts.md, `dependence_lower`). Bounded memory: what is older than the latest 64 steps is sums.
-import { count, fields, list, notNegative, number, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, list, notNegative, number, type Shaped, startOf } from '../../checks/saved.js';
 import { wholePower } from '../../metrics/figures/whole-power.js';
 import { floorUnder, varianceAt } from './dependence-scale.js';
 import { studentTail } from './tail-probabilities.js';
@@ -109,8 +109,7 @@ interface Sums {
 
 const NOTHING: Sums = { steps: 0, values: 0, squaredErrors: 0, variances: 0, prompts: 0 };
 
-export class FallTest {
-  readonly #state: FallTestJson;
+export class FallTest extends kept(fallTestShape) {
   /** Of the latest steps: the variance at each value's level, and differences to steps before. */
   readonly #variances: number[] = [];
   readonly #near: Difference[] = [];
@@ -120,32 +119,22 @@ export class FallTest {
 
   /** @param among different prompts that the figure is among; infinite where that is not known */
   constructor(among: number, saved?: FallTestJson) {
-    this.#state = saved ?? {
-      among: Number.isFinite(among) ? among : 0,
-      recent: [],
-      first: [],
-      older: { ...NOTHING },
-    };
-    for (let at = 0; at < this.#state.recent.length; at++) this.#prepare(at);
-  }
-
-  toJSON(): FallTestJson {
-    const { among, recent, first, older } = this.#state;
-    return { among, recent: recent.map((entry) => ({ ...entry })), first: [...first], older: { ...older } };
+    super(saved ?? { ...startOf(fallTestShape), among: Number.isFinite(among) ? among : 0 });
+    for (let at = 0; at < this.state.recent.length; at++) this.#prepare(at);
   }
 
   /** Infinite where it is not known. */
   get among(): number {
-    return this.#state.among || Number.POSITIVE_INFINITY;
+    return this.state.among || Number.POSITIVE_INFINITY;
   }
 
   get steps(): number {
-    return this.#state.older.steps + this.#state.recent.length;
+    return this.state.older.steps + this.state.recent.length;
   }
 
   /** The latest steps, oldest first. */
   get recent(): readonly TestedStep[] {
-    return this.#state.recent;
+    return this.state.recent;
   }
 
   /** c²: the squared errors of all steps, as a multiple of the variance that their levels have. */
@@ -156,7 +145,7 @@ export class FallTest {
 
   /** Takes in a step. @param prompts different ones of the step */
   add(step: number, value: number, error: number, prompts: number): void {
-    const { recent, first, older } = this.#state;
+    const { recent, first, older } = this.state;
     if (first.length < FIRST) first.push(value);
     recent.push({ step, value, error, prompts });
     this.#prepare(recent.length - 1);
@@ -173,7 +162,7 @@ export class FallTest {
   }
 
   #prepare(at: number): void {
-    const { recent } = this.#state;
+    const { recent } = this.state;
     const valueAt = (place: number): number => (recent[place] as TestedStep).value;
     const difference = (apart: number): Difference => {
       if (at < apart) return { change: 0, variance: 0 };
@@ -245,13 +234,13 @@ export class FallTest {
 
   /** The mean of the latest `steps`, or of as many as there are. */
   recentMean(steps: number): number {
-    const latest = this.#state.recent.slice(-steps);
+    const latest = this.state.recent.slice(-steps);
     return latest.reduce((sum, { value }) => sum + value, 0) / latest.length;
   }
 
   /** Over all steps but the latest `window`. */
   #sums(window: number): Sums {
-    const { recent, older } = this.#state;
+    const { recent, older } = this.state;
     return this.#summed(0, recent.length - window, older);
   }
 
@@ -259,7 +248,7 @@ export class FallTest {
   #summed(from: number, to: number, onto: Sums = NOTHING): Sums {
     let { values, squaredErrors, variances, prompts } = onto;
     for (let at = from; at < to; at++) {
-      const entry = this.#state.recent[at] as TestedStep;
+      const entry = this.state.recent[at] as TestedStep;
       values += entry.value;
       squaredErrors += entry.error ** 2;
       variances += this.#variances[at] as number;
@@ -270,14 +259,14 @@ export class FallTest {
 
   #startOf(before: number): { steps: number; level: number } {
     const steps = Math.min(this.steps > EARLY_STEPS ? FIRST : FIRST_EARLY, before);
-    const first = this.#state.first.slice(0, steps);
+    const first = this.state.first.slice(0, steps);
     return { steps, level: first.reduce((sum, value) => sum + value, 0) / steps };
   }
 
   /** What a window's tests have in common. */
   #look(window: number): Look {
     const before = this.#sums(window);
-    const { recent } = this.#state;
+    const { recent } = this.state;
     const within = this.#summed(recent.length - window, recent.length);
     const spreadBefore = before.squaredErrors / before.variances;
     const promptsWithin = within.prompts / window;
@@ -340,7 +329,7 @@ export class FallTest {
 
   /** Half the mean square of differences of values `apart`, without their drift, as a multiple of the variance. */
   #differences(apart: number, end: number): { scatter: number; differences: number } {
-    const { older } = this.#state;
+    const { older } = this.state;
     const known = apart === 1 ? this.#near : this.#far;
     const from = Math.max(apart, end - MOST_DIFFERENCES);
     const differences = Math.max(0, end - from);

@@ -1,7 +1,7 @@
 // A fall of I(X;Z) that is certain, however small against half of its start: said with how much is lost and since when.
 
 import { figure, percent, percentOf } from '../../checks/numbers.js';
-import { count, fields, flag, nullable, number, oneOf, type Shaped } from '../../checks/saved.js';
+import { count, fields, flag, kept, nullable, number, oneOf, type Shaped } from '../../checks/saved.js';
 import { capital } from '../../checks/words.js';
 import type { ComparableDependence, DependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';
@@ -9,7 +9,7 @@ import type { RunLevel } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
 import { amongPrompts, floorUnder } from '../statistics/dependence-scale.js';
 import { type FallOnset, fallOnset } from '../statistics/fall-onset.js';
-import { type Fall, FallTest, fallTestShape } from '../statistics/fall-test.js';
+import { type Fall, FallTest, type FallTestJson, fallTestShape } from '../statistics/fall-test.js';
 import { PRESENT_STEPS } from '../statistics/present-level.js';
 import type { Finding } from '../verdict.js';
 
@@ -63,32 +63,10 @@ export const dependenceLowerShape = fields({
   /** Whether one has ended. */
   ended: flag,
 });
-export type DependenceLowerJson = Shaped<typeof dependenceLowerShape>;
 
-export class DependenceLower {
-  #whole: FallTest | null;
-  #pairs: FallTest | null;
-  #varies: boolean;
-  #said: Said | null;
-  #ended: boolean;
-
-  constructor(saved?: DependenceLowerJson) {
-    this.#whole = testOf(saved?.whole);
-    this.#pairs = testOf(saved?.pairs);
-    this.#varies = saved?.varies ?? false;
-    this.#said = saved?.said ?? null;
-    this.#ended = saved?.ended ?? false;
-  }
-
-  toJSON(): DependenceLowerJson {
-    return {
-      whole: this.#whole?.toJSON() ?? null,
-      pairs: this.#pairs?.toJSON() ?? null,
-      varies: this.#varies,
-      said: this.#said && { ...this.#said, floors: { ...this.#said.floors } },
-      ended: this.#ended,
-    };
-  }
+export class DependenceLower extends kept(dependenceLowerShape) {
+  #whole = testOf(this.state.whole);
+  #pairs = testOf(this.state.pairs);
 
   /** @returns null for a step without evidence. @param entropy of the run, the step's included */
   look(step: number, levels: StepLevels, entropy: RunLevel): { finding: Finding | undefined } | null {
@@ -97,12 +75,12 @@ export class DependenceLower {
     if (test === null) return null;
     const fall = test.fall(TENTH, tests);
     const grave = test.fall(QUARTER, tests);
-    if (this.#said !== null) {
-      this.#said = { ...this.#said, steps: this.#said.steps + 1 };
-      const floor = this.#said.floors[this.#varies ? 'pairs' : 'whole'];
-      if (this.#said.steps >= END_STEPS && floor !== null && test.recentMean(END_STEPS) > floor) {
-        this.#said = null;
-        this.#ended = true;
+    if (this.state.said !== null) {
+      this.state.said = { ...this.state.said, steps: this.state.said.steps + 1 };
+      const floor = this.state.said.floors[this.state.varies ? 'pairs' : 'whole'];
+      if (this.state.said.steps >= END_STEPS && floor !== null && test.recentMean(END_STEPS) > floor) {
+        this.state.said = null;
+        this.state.ended = true;
         return { finding: undefined };
       }
     }
@@ -110,7 +88,7 @@ export class DependenceLower {
     if (found !== undefined) this.#note(step, found, grave === undefined ? 'info' : 'warning', test, entropy);
     const { mi } = instrument;
     const name = test === this.#pairs ? `${mi} among 2 prompts` : mi;
-    return { finding: this.#said === null ? undefined : finding(this.#said, test, name, instrument) };
+    return { finding: this.state.said === null ? undefined : finding(this.state.said, test, name, instrument) };
   }
 
   /** Takes in a step. @returns what it is judged by; null where it cannot be compared */
@@ -119,26 +97,28 @@ export class DependenceLower {
     if (source === 'texts') {
       if (whole === null || Math.max(first / wanted, wanted / first) >= ALIKE_TEXTS) return null;
     } else if (whole === null || (first !== wanted && !(Math.abs(wanted - first) <= ALIKE * Math.min(first, wanted)))) {
-      this.#varies = true;
+      this.state.varies = true;
     }
-    if (whole !== null && !this.#varies) {
+    if (whole !== null && !this.state.varies) {
       this.#whole ??= new FallTest(first);
+      this.state.whole ??= this.#whole.state;
       addTo(this.#whole, step, whole, prompts);
     }
     if (pairs !== null) {
       this.#pairs ??= new FallTest(pairs.among);
+      this.state.pairs ??= this.#pairs.state;
       addTo(this.#pairs, step, pairs, prompts);
     }
-    if (!this.#varies) return this.#whole;
+    if (!this.state.varies) return this.#whole;
     return pairs === null ? null : this.#pairs;
   }
 
   #note(step: number, fall: Fall, severity: Said['severity'], test: FallTest, entropy: RunLevel): void {
-    const said = this.#said;
+    const said = this.state.said;
     if (said !== null && (said.severity === 'warning' || severity === 'info')) return;
     if (fall.from <= START_WIDTH * fall.fromError) return;
     // What came back must go down again, not only be seen from further away.
-    if (said === null && this.#ended && test.recentMean(END_STEPS) > floorUnder(fall.from, test.among, TENTH).at) {
+    if (said === null && this.state.ended && test.recentMean(END_STEPS) > floorUnder(fall.from, test.among, TENTH).at) {
       return;
     }
     const onset = fallOnset(
@@ -160,14 +140,14 @@ export class DependenceLower {
     const { since, sinceLow, sinceHigh, steps, floors } = beginning;
     const fallen = test.recent.filter((entry) => entry.step >= since);
     const to = fallen.reduce((sum, { value }) => sum + value, 0) / fallen.length;
-    this.#said = {
+    this.state.said = {
       ...{ severity, step, since, sinceLow, sinceHigh, lost, lostLow, lostHigh, reference, window, p, from, to },
       ...{ entropy: entropy.recentMean(PRESENT_STEPS), entropyStart: entropy.start, steps, floors },
     };
   }
 }
 
-function testOf(saved: DependenceLowerJson['whole'] | undefined): FallTest | null {
+function testOf(saved: FallTestJson | null): FallTest | null {
   return saved ? new FallTest(saved.among, saved) : null;
 }
 

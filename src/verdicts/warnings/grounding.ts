@@ -2,18 +2,12 @@
 // start (docs/reference/verdicts.md).
 
 import { figure, percent } from '../../checks/numbers.js';
-import { fields, nullable, type Shaped } from '../../checks/saved.js';
+import { fields, kept, nullable } from '../../checks/saved.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { rowsByGroup } from '../evidence/group-outcomes.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import { isMeasurable } from '../levels/run-level.js';
-import {
-  advance,
-  isSurelyFallen,
-  type ThresholdState,
-  thresholdStateShape,
-  WIDTH_95,
-} from '../statistics/threshold-state.js';
+import { advance, isSurelyFallen, thresholdStateShape, WIDTH_95 } from '../statistics/threshold-state.js';
 import type { Finding } from '../verdict.js';
 
 /** What ablated prompts say of how much a response rests on its prompt. */
@@ -44,17 +38,10 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
 }
 
 export const groundednessShape = fields({ followed: followedLevelShape, threshold: nullable(thresholdStateShape) });
-export type GroundednessJson = Shaped<typeof groundednessShape>;
 
 /** The run's gains, and whether they stand. */
-export class Groundedness {
-  readonly #followed: FollowedLevel;
-  #threshold: ThresholdState | null;
-
-  constructor(saved?: GroundednessJson) {
-    this.#followed = new FollowedLevel(saved?.followed);
-    this.#threshold = saved?.threshold ?? null;
-  }
+export class Groundedness extends kept(groundednessShape) {
+  readonly #followed = new FollowedLevel(this.state.followed);
 
   /**
    * Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it
@@ -63,16 +50,14 @@ export class Groundedness {
   read(step: number, now: Grounding): Finding | undefined {
     const followed = this.#followed;
     followed.level.add(step, now.gain, now.error);
-    if (!followed.level.comparable || (this.#threshold === null && !followed.hasStart)) return undefined;
+    if (!followed.level.comparable || (this.state.threshold === null && !followed.hasStart)) return undefined;
     const half = WIDTH_95 * now.error;
     const found = followed.compare(now.gain, { above: half, below: half });
     // One step is never enough here: rows of few prompts give the error.
-    this.#threshold = advance(this.#threshold, { ...found, beyondDoubt: false }, step);
-    return isSurelyFallen(this.#threshold) ? ungrounded(this.#threshold.since, now, followed.level.start) : undefined;
-  }
-
-  toJSON(): GroundednessJson {
-    return { followed: this.#followed.toJSON(), threshold: this.#threshold && { ...this.#threshold } };
+    this.state.threshold = advance(this.state.threshold, { ...found, beyondDoubt: false }, step);
+    return isSurelyFallen(this.state.threshold)
+      ? ungrounded(this.state.threshold.since, now, followed.level.start)
+      : undefined;
   }
 }
 

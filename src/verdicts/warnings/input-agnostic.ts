@@ -2,7 +2,7 @@
 // their prompt.
 
 import { figure } from '../../checks/numbers.js';
-import { count, fields, nullable, number, oneOf, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, nullable, number, oneOf, type Shaped } from '../../checks/saved.js';
 import { CarriedFall, carriedFallShape } from '../levels/carried-fall.js';
 import type { RunLevel } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
@@ -62,25 +62,12 @@ export const inputAgnosticShape = fields({
   loss: carriedFallShape,
   severity: nullable(oneOf('warning', 'critical')),
 });
-export type InputAgnosticJson = Shaped<typeof inputAgnosticShape>;
-
-type State = Omit<InputAgnosticJson, 'loss'>;
+type Severity = Shaped<typeof inputAgnosticShape>['severity'];
 
 const NONE = { silent: NO_SUMS, since: null, severity: null } as const;
 
-export class InputAgnostic {
-  #state: State;
-  readonly #loss: CarriedFall;
-
-  constructor(saved?: InputAgnosticJson) {
-    this.#loss = new CarriedFall(saved?.loss);
-    this.#state = saved ?? { ...NONE, before: NO_SUMS };
-  }
-
-  toJSON(): InputAgnosticJson {
-    const { silent, since, before, severity } = this.#state;
-    return { silent: { ...silent }, since, before: { ...before }, loss: this.#loss.toJSON(), severity };
-  }
+export class InputAgnostic extends kept(inputAgnosticShape) {
+  readonly #loss = new CarriedFall(this.state.loss);
 
   /** @param level of the run at the number of prompts at which the step is compared; the step's value is in it */
   look(step: number, levels: StepLevels, level: RunLevel): Finding | undefined {
@@ -88,30 +75,29 @@ export class InputAgnostic {
     const needed = STEPS + Math.ceil(Math.log(tests) / Math.log(TESTS_A_STEP));
     if (prompts >= LEAST_PROMPTS && rows >= LEAST_ROWS && retrievalP !== null) {
       const reachesZero = whole.low <= 0;
-      const { silent, since, before } = this.#state;
+      const { silent, since, before } = this.state;
       const now: Sums = { steps: 1, mi: whole.value, squares: whole.error ** 2 };
       if (reachesZero && retrievalP > SHOWN) {
-        this.#state = { ...this.#state, silent: plus(silent, now), since: since ?? step };
+        Object.assign(this.state, { silent: plus(silent, now), since: since ?? step });
       } else if (silent.steps < needed || (!reachesZero && retrievalP <= SHOWN)) {
         // What one of the two denies ends the streak before the verdict, and both must to end the verdict.
-        this.#state = { ...NONE, before: plus(plus(before, silent), now) };
+        Object.assign(this.state, { ...NONE, before: plus(plus(before, silent), now) });
         this.#loss.forget();
       }
     }
-    const { silent, since, before, severity } = this.#state;
+    const { silent, since, before, severity } = this.state;
     if (silent.steps < needed || since === null) return undefined;
-    if (severity !== 'critical')
-      this.#state = { ...this.#state, severity: this.#found(since, level, silent, before, tests) };
-    return this.#state.severity === null ? undefined : inputAgnostic(since, levels, this.#state.severity);
+    if (severity !== 'critical') this.state.severity = this.#found(since, level, silent, before, tests);
+    return this.state.severity === null ? undefined : inputAgnostic(since, levels, this.state.severity);
   }
 
   /**
    * Where the run depends so little on its prompts that single batches do not show it, some that do not are no loss.
    */
-  #found(since: number, level: RunLevel, silent: Sums, before: Sums, tests: number): State['severity'] {
+  #found(since: number, level: RunLevel, silent: Sums, before: Sums, tests: number): Severity {
     const isLost = level.comparable ? this.#loss.look(since, level, tests) : isLess(silent, before);
-    if (depends(silent)) return this.#state.severity;
-    if (depends(before)) return isLost ? 'critical' : this.#state.severity;
+    if (depends(silent)) return this.state.severity;
+    if (depends(before)) return isLost ? 'critical' : this.state.severity;
     return 'warning';
   }
 }

@@ -2,19 +2,13 @@
 // moves.
 
 import { figure, percent } from '../../checks/numbers.js';
-import { fields, nullable, type Shaped } from '../../checks/saved.js';
+import { fields, kept, nullable } from '../../checks/saved.js';
 import { FollowedLevel, followedLevelShape } from '../levels/followed-level.js';
 import type { Instrument } from '../levels/instrument.js';
 import { RunLevel, runLevelShape } from '../levels/run-level.js';
 import type { StepLevels } from '../levels/step-levels.js';
 import { HEALTHY_SHARE } from '../statistics/present-level.js';
-import {
-  advance,
-  isSurelyFallen,
-  type ThresholdState,
-  thresholdStateShape,
-  WIDTH_95,
-} from '../statistics/threshold-state.js';
+import { advance, isSurelyFallen, thresholdStateShape, WIDTH_95 } from '../statistics/threshold-state.js';
 import type { Finding } from '../verdict.js';
 
 export const marginFallingShape = fields({
@@ -22,26 +16,10 @@ export const marginFallingShape = fields({
   tokens: runLevelShape,
   threshold: nullable(thresholdStateShape),
 });
-export type MarginFallingJson = Shaped<typeof marginFallingShape>;
 
-export class MarginFalling {
-  readonly #followed: FollowedLevel;
-  readonly #tokens: RunLevel;
-  #threshold: ThresholdState | null;
-
-  constructor(saved?: MarginFallingJson) {
-    this.#followed = new FollowedLevel(saved?.followed);
-    this.#tokens = new RunLevel(saved?.tokens);
-    this.#threshold = saved?.threshold ?? null;
-  }
-
-  toJSON(): MarginFallingJson {
-    return {
-      followed: this.#followed.toJSON(),
-      tokens: this.#tokens.toJSON(),
-      threshold: this.#threshold && { ...this.#threshold },
-    };
-  }
+export class MarginFalling extends kept(marginFallingShape) {
+  readonly #followed = new FollowedLevel(this.state.followed);
+  readonly #tokens = new RunLevel(this.state.tokens);
 
   get level(): RunLevel {
     return this.#followed.level;
@@ -54,12 +32,12 @@ export class MarginFalling {
     const followed = this.#followed;
     const { level } = followed;
     level.add(step, margin.value, margin.error, Math.max(1, prompts));
-    if (!level.comparable || (this.#threshold === null && !followed.hasStart)) return;
+    if (!level.comparable || (this.state.threshold === null && !followed.hasStart)) return;
     // A margin scatters with the prompts of its batch far more than the sampling of responses shows.
     const { sigma } = followed.errors;
     const half = WIDTH_95 * Math.hypot(Math.max(margin.error, sigma), level.excessSigma(Math.max(1, prompts)));
-    this.#threshold = advance(
-      this.#threshold,
+    this.state.threshold = advance(
+      this.state.threshold,
       followed.compare(margin.value, { above: half, below: half }, tests),
       step,
     );
@@ -68,18 +46,19 @@ export class MarginFalling {
   /** @returns the warning while the margin has fallen, and not because responses have become shorter alone */
   look(levels: StepLevels, miIsBelowStart: boolean): Finding | undefined {
     const { margin, tokens } = levels;
-    if (margin === null || !isSurelyFallen(this.#threshold)) return undefined;
+    if (margin === null || !isSurelyFallen(this.state.threshold)) return undefined;
     const { start } = this.level;
     const share = margin.value / start;
     const lengthShare = tokens === null || this.#tokens.start <= 0 ? 1 : Math.min(1, tokens / this.#tokens.start);
     // The margin a token has not fallen: the responses have become shorter.
     if (share >= HEALTHY_SHARE * lengthShare && !miIsBelowStart) return undefined;
-    return marginFalling(this.#threshold.since, margin, start, lengthShare, levels.instrument);
+    return marginFalling(this.state.threshold.since, margin, start, lengthShare, levels.instrument);
   }
 
   /** A collapse says more: when it is over, only new evidence may warn again. */
   forget(): void {
-    if (this.#threshold?.state === 'fallen') this.#threshold = { ...this.#threshold, sure: 0 };
+    const { threshold } = this.state;
+    if (threshold?.state === 'fallen') threshold.sure = 0;
   }
 }
 

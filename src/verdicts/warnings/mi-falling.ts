@@ -1,7 +1,7 @@
 // Early warning: I(X;Z) goes down while H(Z|X) does not, told before it is gone.
 
 import { figure, percent, percentOf } from '../../checks/numbers.js';
-import { count, fields, nullable, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, nullable, type Shaped } from '../../checks/saved.js';
 import { capital } from '../../checks/words.js';
 import type { FollowedLevel } from '../levels/followed-level.js';
 import { CROSS_SCORES, type Instrument } from '../levels/instrument.js';
@@ -48,20 +48,11 @@ function textFallP({ at, errors, specificity }: TextFall, floor: number, look: n
   return studentTail((floor - at.value) / spread, at.prompts - 1);
 }
 
-export const miFallingShape = nullable(fields({ since: count }));
+/** Since when it is said; null while it is not. */
+export const miFallingShape = fields({ since: nullable(count) });
 export type MiFallingJson = Shaped<typeof miFallingShape>;
 
-export class MiFalling {
-  #state: MiFallingJson;
-
-  constructor(saved: MiFallingJson = null) {
-    this.#state = saved;
-  }
-
-  toJSON(): MiFallingJson {
-    return this.#state && { ...this.#state };
-  }
-
+export class MiFalling extends kept(miFallingShape) {
   /** After the step's values were added, and the start is complete. @param tests that share the budget */
   look(
     mi: RunLevel,
@@ -75,17 +66,17 @@ export class MiFalling {
     const trend = rankTrend(mi.recent.map(({ value }) => value));
     const ofStep = texts === undefined ? 1 : textFallP(texts, floor, look);
     const levelP = Math.min(levelBelow(mi, floor), ofStep);
-    if (this.#state === null) {
+    if (this.state.since === null) {
       // The trend must lie after the start, as the step from one to the other is none; or the step by itself be clear.
       if ((look < TREND_STEPS && ofStep === 1) || !holds(entropy)) return undefined;
       if (trend.pDown > TREND_LEVEL || levelP > (BUDGET / tests) * lookShare(look)) return undefined;
       const highest = mi.recent.reduce((top, entry) => (entry.value >= top.value ? entry : top));
-      this.#state = { since: highest.step };
+      this.state.since = highest.step;
     } else if (mi.recentMean(PRESENT_STEPS) >= floor || !holds(entropy)) {
-      this.#state = null;
+      this.state.since = null;
       return undefined;
     }
-    const { since } = this.#state;
+    const since = this.state.since as number;
     const last = mi.recent.at(-1)?.value as number;
     const entropyRecent = entropy.recentMean(PRESENT_STEPS);
     return {
@@ -115,6 +106,6 @@ export class MiFalling {
 
   /** Drops what was pending: a collapse says more, and when it is over the old warning is not news. */
   forget(): void {
-    this.#state = null;
+    this.state.since = null;
   }
 }

@@ -1,7 +1,7 @@
 // Early warning: I(X;Z) rose above its start and falls back, while H(Z|X) holds.
 
 import { figure } from '../../checks/numbers.js';
-import { count, fields, nullable, number, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, nullable, number, type Shaped } from '../../checks/saved.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from '../levels/run-level.js';
 import { holds, lookShare, PRESENT_STEPS } from '../statistics/present-level.js';
 import { studentTail } from '../statistics/tail-probabilities.js';
@@ -18,26 +18,15 @@ export const miOvershootShape = fields({
 });
 export type MiOvershootJson = Shaped<typeof miOvershootShape>;
 
-export class MiOvershoot {
-  #state: MiOvershootJson;
-
-  constructor(saved: MiOvershootJson = { peak: null, since: null }) {
-    this.#state = saved;
-  }
-
-  toJSON(): MiOvershootJson {
-    const { peak, since } = this.#state;
-    return { peak: peak && { ...peak }, since };
-  }
-
+export class MiOvershoot extends kept(miOvershootShape) {
   /** A collapse says more. */
   forget(): void {
-    this.#state = { peak: null, since: null };
+    Object.assign(this.state, { peak: null, since: null });
   }
 
   /** Whether I(X;Z) at that number of prompts can be compared with the peak. */
   canTell(prompts: number): boolean {
-    return (this.#state.peak?.prompts ?? prompts) === prompts;
+    return (this.state.peak?.prompts ?? prompts) === prompts;
   }
 
   /** After the step's values were added, and the start is complete. @param prompts that `mi` is of; canTell() them */
@@ -46,26 +35,25 @@ export class MiOvershoot {
     const now = mi.recentMean(PRESENT_STEPS);
     const chance = (BUDGET / tests) * lookShare(look);
     const error = mi.errorOfMean(PRESENT_STEPS);
-    if (look >= TREND_STEPS && now > (this.#state.peak?.value ?? mi.start)) {
+    if (look >= TREND_STEPS && now > (this.state.peak?.value ?? mi.start)) {
       const rise = (now - mi.start) / Math.hypot(error, mi.startError);
-      if (studentTail(rise, mi.freedom) <= chance)
-        this.#state = { ...this.#state, peak: { step, value: now, prompts } };
+      if (studentTail(rise, mi.freedom) <= chance) this.state.peak = { step, value: now, prompts };
     }
-    const { peak, since } = this.#state;
+    const { peak, since } = this.state;
     if (peak === null) return undefined;
     if (since === null) {
       if (!holds(entropy) || now > mi.start) return undefined;
       const fall = (peak.value - now) / (error * Math.SQRT2);
       if (studentTail(fall, mi.freedom) > chance) return undefined;
-      this.#state = { ...this.#state, since: peak.step };
+      this.state.since = peak.step;
     } else if (now > mi.start || !holds(entropy)) {
-      this.#state = { peak: null, since: null };
+      this.forget();
       return undefined;
     }
     return {
       kind: 'mi_overshoot',
       severity: 'info',
-      since: this.#state.since as number,
+      since: this.state.since as number,
       evidence: {
         miPeak: peak.value,
         peakStep: peak.step,

@@ -1,13 +1,12 @@
 // Texts that go round in circles: they repeat their own phrases, or end at the length limit.
 
 import { percent } from '../../checks/numbers.js';
-import { fields, type Shaped } from '../../checks/saved.js';
+import { fields, kept } from '../../checks/saved.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { RisenLevel, risenLevelShape } from '../levels/risen-level.js';
 import type { Finding } from '../verdict.js';
 
 export const repetitionLoopShape = fields({ repetition: risenLevelShape, truncated: risenLevelShape });
-export type RepetitionLoopJson = Shaped<typeof repetitionLoopShape>;
 
 /** Repetition: twice its start, and more than this. */
 const [REPETITION_TIMES, LEAST_REPETITION] = [2, 0.2];
@@ -15,18 +14,9 @@ const [REPETITION_TIMES, LEAST_REPETITION] = [2, 0.2];
 /** Truncated rows: three times as many as at the start, and more than this share of them. */
 const [TRUNCATED_TIMES, LEAST_TRUNCATED] = [3, 0.1];
 
-export class RepetitionLoop {
-  readonly #repetition: RisenLevel;
-  readonly #truncated: RisenLevel;
-
-  constructor(saved?: RepetitionLoopJson) {
-    this.#repetition = new RisenLevel(REPETITION_TIMES, LEAST_REPETITION, saved?.repetition);
-    this.#truncated = new RisenLevel(TRUNCATED_TIMES, LEAST_TRUNCATED, saved?.truncated);
-  }
-
-  toJSON(): RepetitionLoopJson {
-    return { repetition: this.#repetition.toJSON(), truncated: this.#truncated.toJSON() };
-  }
+export class RepetitionLoop extends kept(repetitionLoopShape) {
+  readonly #repetition = new RisenLevel(REPETITION_TIMES, LEAST_REPETITION, this.state.repetition);
+  readonly #truncated = new RisenLevel(TRUNCATED_TIMES, LEAST_TRUNCATED, this.state.truncated);
 
   look(step: number, { values, rows }: TextMetrics): Finding | undefined {
     const { repetition, truncated_share: truncated, prompts_used: prompts = 0 } = values;

@@ -2,7 +2,7 @@
 // not sampled from what was scored, and nothing else can be read from such scores.
 
 import { figure } from '../../checks/numbers.js';
-import { count, fields, flag, nullable, type Shaped } from '../../checks/saved.js';
+import { count, fields, flag, kept, nullable } from '../../checks/saved.js';
 import type { Estimate, StepLevels } from '../levels/step-levels.js';
 import { fixedExp } from '../statistics/fixed-math.js';
 import type { Finding } from '../verdict.js';
@@ -23,34 +23,23 @@ export const scoresMismatchedShape = fields({
   isDoubtful: flag,
   isSeen: flag,
 });
-export type ScoresMismatchedJson = Shaped<typeof scoresMismatchedShape>;
 
-export class ScoresMismatched {
-  #state: ScoresMismatchedJson;
-
-  constructor(saved: ScoresMismatchedJson = { steps: 0, since: null, isDoubtful: false, isSeen: false }) {
-    this.#state = saved;
-  }
-
-  toJSON(): ScoresMismatchedJson {
-    return { ...this.#state };
-  }
-
+export class ScoresMismatched extends kept(scoresMismatchedShape) {
   /** Whether the scores of the latest step may not be of its rows: then it says nothing of its policy. */
   get isDoubtful(): boolean {
-    return this.#state.isDoubtful;
+    return this.state.isDoubtful;
   }
 
   get isSeen(): boolean {
-    return this.#state.isSeen;
+    return this.state.isSeen;
   }
 
   /** Bounds of texts, which may be below 0, are not for this. */
   look(step: number, { whole, rows }: StepLevels): Finding | undefined {
     const pValue = belowZeroP(whole, rows);
-    const { steps, since } = this.#state;
+    const { steps, since } = this.state;
     const found = pValue <= LEVEL ? { steps: steps + 1, since: since ?? step } : { steps: 0, since: null };
-    this.#state = { ...found, isDoubtful: pValue <= DOUBTFUL, isSeen: true };
+    Object.assign(this.state, found, { isDoubtful: pValue <= DOUBTFUL, isSeen: true });
     if (found.steps < STEPS || found.since === null) return undefined;
     return scoresMismatched(found.since, whole, pValue);
   }

@@ -2,7 +2,7 @@
 // first ones.
 
 import { figure, percent } from '../../checks/numbers.js';
-import { count, fields, nullable, oneOf, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, nullable, oneOf, type Shaped } from '../../checks/saved.js';
 import type { Instrument } from '../levels/instrument.js';
 import type { MiLevels } from '../levels/mi-levels.js';
 import { type RunLevel, START_STEPS, START_WINDOW } from '../levels/run-level.js';
@@ -13,39 +13,33 @@ import type { Finding } from '../verdict.js';
 /** Number of latest steps whose mean is the present level. */
 const PRESENT_STEPS = 2;
 
-export const startFallingShape = nullable(fields({ since: count, figure: oneOf('mi', 'margin') }));
-export type StartFallingJson = Shaped<typeof startFallingShape>;
+const foundShape = nullable(fields({ since: count, figure: oneOf('mi', 'margin') }));
+type Found = Shaped<typeof foundShape>;
 
-export class StartFalling {
-  #state: StartFallingJson;
+/** What is said; null while nothing is. */
+export const startFallingShape = fields({ found: foundShape });
 
-  constructor(saved: StartFallingJson = null) {
-    this.#state = saved;
-  }
-
-  toJSON(): StartFallingJson {
-    return this.#state && { ...this.#state };
-  }
-
+export class StartFalling extends kept(startFallingShape) {
   /** After the step's values were added. */
   look(mi: MiLevels, margin: RunLevel, entropy: RunLevel, instrument: Instrument, tests = 1): Finding | undefined {
     const ofMi = mi.fullest;
     if (ofMi === undefined) return undefined;
-    if (this.#state === null) this.#state = this.#found(mi, ofMi, margin, entropy, tests);
-    if (this.#state === null) return undefined;
-    const level = this.#state.figure === 'mi' ? ofMi : margin;
+    this.state.found ??= this.#found(mi, ofMi, margin, entropy, tests);
+    const { found } = this.state;
+    if (found === null) return undefined;
+    const level = found.figure === 'mi' ? ofMi : margin;
     const now = level.recentMean(PRESENT_STEPS);
-    if (now < HEALTHY_SHARE * level.start) return startFalling(this.#state, level, now, instrument);
-    this.#state = null;
+    if (now < HEALTHY_SHARE * level.start) return startFalling(found, level, now, instrument);
+    this.state.found = null;
     return undefined;
   }
 
   /** A collapse says more. */
   forget(): void {
-    this.#state = null;
+    this.state.found = null;
   }
 
-  #found(mi: MiLevels, ofMi: RunLevel, margin: RunLevel, entropy: RunLevel, tests: number): StartFallingJson {
+  #found(mi: MiLevels, ofMi: RunLevel, margin: RunLevel, entropy: RunLevel, tests: number): Found {
     if (mi.steps < START_STEPS || mi.steps > START_WINDOW || ofMi.fallsFromStart) return null;
     // Where entropy falls as well, I(X;Z) may have to.
     const [first] = entropy.first as readonly [number];
@@ -60,7 +54,7 @@ export class StartFalling {
 }
 
 function startFalling(
-  { since, figure: of }: NonNullable<StartFallingJson>,
+  { since, figure: of }: NonNullable<Found>,
   level: RunLevel,
   now: number,
   { source, mi, marginUnit, remark }: Instrument,

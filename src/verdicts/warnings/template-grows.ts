@@ -1,13 +1,12 @@
 // The template itself: phrases that most prompts share take over the texts.
 
 import { percent } from '../../checks/numbers.js';
-import type { Shaped } from '../../checks/saved.js';
+import { kept } from '../../checks/saved.js';
 import type { MeasuredPhrase, TextMetrics } from '../../metrics/text-metrics.js';
 import { RisenLevel, risenLevelShape } from '../levels/risen-level.js';
 import type { Finding } from '../verdict.js';
 
 export const templateGrowsShape = risenLevelShape;
-export type TemplateGrowsJson = Shaped<typeof templateGrowsShape>;
 
 /** Twice its start, and more than this share of the texts. */
 const [TIMES, LEAST] = [2, 0.3];
@@ -16,16 +15,8 @@ const [TIMES, LEAST] = [2, 0.3];
 const MOST_SHOWN = 3;
 const MOST_CHARACTERS = 80;
 
-export class TemplateGrows {
-  readonly #share: RisenLevel;
-
-  constructor(saved?: TemplateGrowsJson) {
-    this.#share = new RisenLevel(TIMES, LEAST, saved);
-  }
-
-  toJSON(): TemplateGrowsJson {
-    return this.#share.toJSON();
-  }
+export class TemplateGrows extends kept(templateGrowsShape) {
+  readonly #share = new RisenLevel(TIMES, LEAST, this.state);
 
   look(step: number, { values, phrases }: TextMetrics): Finding | undefined {
     const { template_share: share, prompts_used: prompts = 0 } = values;
