@@ -39,7 +39,7 @@ const SUBCOMMANDS: readonly Subcommand[] = [
   {
     usage: 'filter [options] <FILE>',
     about: 'groups (prompts) of a step that are worth an update: the variance-based filter',
-    load: () => import('./options/filter-options.js'),
+    load: () => import('./commands/filter.js'),
   },
   {
     usage: 'watch [options] <DIR...>',

@@ -16,9 +16,8 @@ import { type OpenStep, previewBuckets } from './finish-step.js';
 import type { RunOptions } from './monitor-options.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 import { type CheckedOutcomes, checkOutcomes, type StepOutcomes } from './outcomes/step-outcomes.js';
-import { planStep } from './plan-step.js';
 import { checkRollouts, type RolloutRows, rolloutTexts } from './rollout-texts.js';
-import { samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
+import { planStep, samplerOfStep, seedOfStep, type WantedPairs, wantedPairs } from './wanted-scores.js';
 
 /** What a step needs of its monitor. */
 export interface StepHost {

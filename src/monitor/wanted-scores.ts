@@ -1,7 +1,10 @@
 // Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw
 // (docs/reference/metrics.md), so that a trainer scores nothing that no metric will read.
 import { ArgumentError } from '../checks/errors.js';
+import type { Lengths } from '../metrics/metric-arguments.js';
 import type { Pairs, PromptPairs } from '../metrics/sampled/plan.js';
+import { drawPlan, HARD_SHARE_DEFAULT, type ScorePlan } from '../metrics/sampled/plan.js';
+import { canonicalTurns, turnsByRows } from '../metrics/sampled/prompt-turns.js';
 import { type RowSelection, selectRows } from '../metrics/sampling/row-selection.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';
@@ -102,4 +105,26 @@ function together(some: readonly Int32Array[], rowCount: number): Int32Array {
   let next = 0;
   for (let row = 0; row < rowCount; row++) if (isThere[row] === 1) found[next++] = row;
   return found;
+}
+
+/**
+ * Which pairs a step with `negatives` wants scored (docs/guide/cheaper-scoring.md).
+ * @throws {ArgumentError} if the negatives cannot be drawn as asked for
+ */
+export function planStep(labels: OpenLabels, negatives: number, hardShare: number | null, seed: number): ScorePlan {
+  const { columns, turns } = labels;
+  const lengths = Float64Array.from<number | bigint>(labels.lengths as Lengths, Number);
+  if (hardShare === null) {
+    return drawPlan({ columns, lengths, turns: undefined }, { negatives, seed, hardShare: HARD_SHARE_DEFAULT });
+  }
+  if (turns === undefined) {
+    throw new ArgumentError(
+      'turns',
+      'missing: options.hardShare draws negatives of the row’s own turn; give the turn of each row',
+    );
+  }
+  // planScores can be told the turns of prompts, a monitor cannot.
+  const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
+  const ofPrompts = canonicalTurns(turnsByRows(columns, turns, advice), columns.order);
+  return drawPlan({ columns, lengths, turns: ofPrompts }, { negatives, seed, hardShare });
 }

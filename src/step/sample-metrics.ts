@@ -2,7 +2,6 @@
 import type { Engine } from '../engine/engine.js';
 import { metricsOfScores } from '../metrics/cross-score-metrics.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
-import { sampledMatched, sampledMetrics } from './sampled-metrics.js';
 import type { ScoredRows } from './step-input.js';
 
 /** Metrics and what they rest on, row by row and prompt by prompt, which is not kept. */
@@ -31,6 +30,8 @@ export async function sampleMetrics(
 ): Promise<MeasuredSamples> {
   const common = { profile, permutations, seed, perRow, step, signal };
   if (plan !== undefined) {
+    // Few trainers score samples of the pairs: what that takes is loaded by those that do.
+    const { sampledMatched, sampledMetrics } = await import('./sampled-metrics.js');
     const metrics = await sampledMetrics(engine, plan, scores, common);
     return { samples: [metrics], matched: perRow ? sampledMatched(plan, scores, metrics) : undefined };
   }

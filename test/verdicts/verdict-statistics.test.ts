@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { StepMetrics } from '../../src/metrics/step-metrics.js';
 import { RunLevel } from '../../src/verdicts/levels/run-level.js';
-import { fallsFromStart } from '../../src/verdicts/levels/start-fall.js';
 import { stepLevels } from '../../src/verdicts/levels/step-levels.js';
 import { correlate } from '../../src/verdicts/statistics/correlation.js';
 import { fixedExp, fixedHypot, fixedLog } from '../../src/verdicts/statistics/fixed-math.js';
@@ -15,6 +14,7 @@ import { advance, compare, isSurelyFallen } from '../../src/verdicts/statistics/
 import { actionOscillation } from '../../src/verdicts/warnings/action-oscillation.js';
 import { MiFalling } from '../../src/verdicts/warnings/mi-falling.js';
 import { MiOvershoot } from '../../src/verdicts/warnings/mi-overshoot.js';
+import { fallsFromStart } from '../../src/verdicts/warnings/start-falling.js';
 
 function levelOf(values: readonly number[], error = 0): RunLevel {
   const level = new RunLevel();

@@ -5,9 +5,15 @@ import type { EngineCore } from '../../engine-core.js';
 import type { NativeResults, NativeTextFigures } from '../../native.js';
 import type { Integers } from '../../tensor/tensor.js';
 import { type RowReading, rowReadingsFrom } from './row-readings.js';
-import { TextMemory } from './text-memory.js';
 import { type TextPrompts, textPromptsFrom } from './text-prompts.js';
-import { type PackedRows, phraseArguments, type Text, type TextRows, textRowsArguments } from './text-rows.js';
+import {
+  type PackedRows,
+  phraseArguments,
+  type Text,
+  TextMemory,
+  type TextRows,
+  textRowsArguments,
+} from './text-rows.js';
 
 /** Options of `engine.textFigures`. */
 export interface TextFiguresOptions extends OperationOptions {

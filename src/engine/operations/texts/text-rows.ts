@@ -4,10 +4,11 @@ import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../../../checks/argument-checks.js';
 import { ArgumentError } from '../../../checks/errors.js';
 import { counted, shown } from '../../../checks/words.js';
+import { loadAddon } from '../../addon.js';
+import { noteEngineMemory } from '../../memory.js';
 import type { TextRowsArguments, TextsArguments } from '../../native.js';
 import { integerArray } from '../../tensor/integers.js';
 import type { Integers } from '../../tensor/tensor.js';
-import type { TextMemory } from './text-memory.js';
 
 /** A text as a string, or its bytes in UTF-8. */
 export type Text = string | Uint8Array;
@@ -237,4 +238,40 @@ function packIds(rows: readonly Integers[], argument: string, rowOf?: readonly n
     packed.set(types.isBigInt64Array(ids) ? Float64Array.from(ids, Number) : (ids as Int32Array), offsets[at]);
   });
   return [undefined, packed, offsets];
+}
+
+/** What is smaller is not worth keeping; larger sizes are rounded up to it, so that what one step leaves fits the next. */
+const ROOM = 2 ** 20;
+/** Kept between steps, all together. */
+const MOST_SPARE = 2 ** 25;
+
+const spare: Uint8Array[] = [];
+let spareBytes = 0;
+
+/**
+ * What a job was given, to be taken back once it has ended: the next step takes it again, so that no new pages are
+ * cleared for it, nor the collector called to find the old ones.
+ */
+export class TextMemory {
+  readonly #taken: Uint8Array[] = [];
+
+  /** So many bytes, in which anything may stand. */
+  take(bytes: number): Uint8Array {
+    if (bytes < ROOM) return new Uint8Array(bytes);
+    const at = spare.findIndex(({ byteLength }) => byteLength >= bytes && byteLength <= 2 * bytes);
+    const [kept] = at < 0 ? [] : spare.splice(at, 1);
+    if (kept !== undefined) spareBytes -= kept.byteLength;
+    const memory = kept ?? noteEngineMemory(new Uint8Array(loadAddon().alloc(Math.ceil(bytes / ROOM) * ROOM)));
+    this.#taken.push(memory);
+    return memory.subarray(0, bytes);
+  }
+
+  /** The job has ended. */
+  release(): void {
+    for (const memory of this.#taken.splice(0)) {
+      spare.push(memory);
+      spareBytes += memory.byteLength;
+    }
+    while (spareBytes > MOST_SPARE) spareBytes -= (spare.shift() as Uint8Array).byteLength;
+  }
 }
