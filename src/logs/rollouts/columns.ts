@@ -91,6 +91,14 @@ export const COLUMNS = {
     note: 'nats, one a token of `tokens`',
     beside: 'logprobs',
   },
+  /** The same by the trainer's own forward pass, before the step's update. */
+  trainerLogprobs: {
+    kind: 'numbers',
+    words: 'log-probs of the sampled tokens by the trainer',
+    own: 'trainer_logprobs',
+    note: 'nats, one a token of `tokens`, before the update',
+    beside: 'trainerLogprobs',
+  },
   /** Mean over the row's tokens; nats. */
   entropy: {
     kind: 'mean',

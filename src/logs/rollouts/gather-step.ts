@@ -87,7 +87,8 @@ export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherSt
     action: texts.action,
     reward,
     rewards,
-    logprobs: logprobsOf(rows, tokens, absent),
+    logprobs: logprobsOf(rows, 'logprobs', tokens, absent),
+    trainerLogprobs: logprobsOf(rows, 'trainerLogprobs', tokens, absent),
     truncated: truncatedOf(rows, texts.cut, lists?.cut),
     environment: has(rows, 'environment')
       ? promptEnvironments(rows.column<string>('environment') ?? [], groups, files[0] ?? '')
@@ -183,17 +184,18 @@ function truncatedOf(
 /** Log-probs that are not one a token are of something else. */
 function logprobsOf(
   rows: StepRows,
+  name: 'logprobs' | 'trainerLogprobs',
   tokens: readonly (Int32Array | undefined)[] | undefined,
   absent: Partial<Record<RolloutColumn, string>>,
 ): RolloutStep['logprobs'] {
-  const found = present<Float64Array>(rows, 'logprobs');
+  const found = present<Float64Array>(rows, name);
   if (found === undefined) return undefined;
   const odd = found.findIndex((list, row) => {
     const length = tokens?.[row]?.length;
     return list !== undefined && length !== undefined && length !== list.length;
   });
   if (odd < 0) return found;
-  absent.logprobs = `row ${odd} has ${found[odd]?.length} log-probs for ${counted(tokens?.[odd]?.length ?? 0, 'tokens')}`;
+  absent[name] = `row ${odd} has ${found[odd]?.length} log-probs for ${counted(tokens?.[odd]?.length ?? 0, 'tokens')}`;
   return undefined;
 }
 

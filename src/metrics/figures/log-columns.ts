@@ -2,6 +2,7 @@
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import type { FigureWords, NamedFigure } from './figure.js';
+import { MISMATCH_FIGURES, mismatchOf } from './mismatch.js';
 import { asOfScores } from './score-figures.js';
 
 /** One entry a row in each. */
@@ -13,6 +14,8 @@ export interface RolloutFigures {
    * known.
    */
   readonly logprobs?: readonly (ArrayLike<number> | undefined)[] | undefined;
+  /** The same as `logprobs` by the trainer's own forward pass, before the update: how far inference is from training. */
+  readonly trainerLogprobs?: readonly (ArrayLike<number> | undefined)[] | undefined;
   /** Entropy of the policy, mean over the row's tokens, nats; NaN where it is not known. */
   readonly entropies?: ArrayLike<number> | undefined;
 }
@@ -22,7 +25,7 @@ interface LogColumn<Values> {
   /** Why its figures are absent where it is. */
   readonly missing: string;
   /** Of its figures, in their order; a text says why there is none. */
-  values(column: Values): readonly number[] | string;
+  values(column: Values, beside: RolloutFigures): readonly number[] | string;
 }
 
 export const CUT: FigureWords = {
@@ -52,6 +55,12 @@ const LOG_COLUMNS: { readonly [Name in keyof RolloutFigures]-?: LogColumn<NonNul
       if (finite.length === 0) return 'no row has finite log-probs';
       return [meanOf(finite.map(({ sum, tokens }) => -sum / tokens)), meanOf(finite.map(({ sum }) => -sum))];
     },
+  },
+  trainerLogprobs: {
+    figures: MISMATCH_FIGURES,
+    missing: 'the log has no log-probs of the trainer',
+    values: (column, { logprobs }) =>
+      logprobs === undefined ? 'the log has no log-probs of the sampled tokens' : mismatchOf(logprobs, column),
   },
   entropies: {
     figures: [
@@ -94,10 +103,12 @@ export function logFigures(given: RolloutFigures, rows: number): Figures {
     if (column !== undefined && column.length !== rows) {
       throw new ArgumentError(`step.${name}`, `${column.length} entries for ${rows} rows`);
     }
-    const found = column === undefined ? missing : valuesOf(column);
+    const found = column === undefined ? missing : valuesOf(column, given);
     for (const [at, { key }] of figures.entries()) {
-      if (typeof found === 'string') absent[key] = found;
-      else values[key] = found[at] as number;
+      const value = typeof found === 'string' ? found : (found[at] as number);
+      if (typeof value === 'string') absent[key] = value;
+      else if (Number.isFinite(value)) values[key] = value;
+      else absent[key] = 'it is not finite';
     }
   }
   return { values, absent };

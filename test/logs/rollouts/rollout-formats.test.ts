@@ -399,6 +399,7 @@ describe('prime-rl-tokens', () => {
       token_ids: [1, 2, 3, 4],
       loss_mask: [false, true, false, true],
       inference_logprobs: [null, -1, -5, null],
+      trainer_logprobs: [null, -1.5, -6, null],
       entropy: [9, 0.5, 9, 1.5],
     });
     const step = await readOne(
@@ -411,6 +412,7 @@ describe('prime-rl-tokens', () => {
     expect(step).toMatchObject({ format: 'prime-rl-tokens', step: 3, run: 'out/tokens', rows: 2 });
     expect(step.tokens?.[0]).toEqual(Int32Array.of(2, 4));
     expect(step.logprobs?.[0]).toEqual(Float64Array.of(-1, Number.NaN));
+    expect(step.trainerLogprobs?.[0]).toEqual(Float64Array.of(-1.5, Number.NaN));
     expect([...(step.entropy ?? [])]).toEqual([1, 1]);
     expect(step.absent.reward).toContain('its traces do');
   });
@@ -425,6 +427,7 @@ describe('nemo-rl', () => {
     token_loss_mask: [[0, 0, 1, 0, 1, 1, 1]],
     sample_loss_mask: [1],
     generation_logprobs: [[0, 0, -0.5, 0, -0.25, 0, 0]],
+    prev_logprobs: [[0, 0, -0.75, 0, -0.5, 0, 0]],
     idx,
     ...more,
   });
@@ -439,6 +442,7 @@ describe('nemo-rl', () => {
             token_ids: [[9, 2, 3, 4, 5]],
             token_loss_mask: [[0, 0, 1, 1, 1]],
             generation_logprobs: [[0, 0, -1, -1, -1]],
+            prev_logprobs: [[0, 0, -1, -1, -2]],
           }),
         ],
       }),
@@ -452,6 +456,7 @@ describe('nemo-rl', () => {
     });
     expect(step.tokens?.[0]).toEqual(Int32Array.of(3, 5));
     expect(step.logprobs?.[0]).toEqual(Float64Array.of(-0.5, -0.25));
+    expect(step.trainerLogprobs?.[0]).toEqual(Float64Array.of(-0.75, -0.5));
     expect(step.absent.output).toContain('prompt and response in one');
   });
 

@@ -15,6 +15,7 @@ const FIELDS = [
   'token_ids',
   'token_loss_mask',
   'generation_logprobs',
+  'prev_logprobs',
   'idx',
   'agent_ref',
 ] as const;
@@ -25,7 +26,7 @@ export const reader: RolloutFormat = {
   needs:
     'token_ids, token_loss_mask, input_lengths (each a list of one); or content, rewards, idx in val_data_stepN.jsonl',
   setting: 'on by default; `train_data_step*.jsonl` in `logger.log_dir`',
-  gives: 'token ids, log-probs, rewards, groups by prompt',
+  gives: 'token ids, log-probs of both sides, rewards, groups by prompt',
   environment: '`agent_ref.name`',
   recognises: (keys, path) =>
     hasAll(keys, 'token_ids', 'token_loss_mask', 'input_lengths') ||
@@ -62,6 +63,7 @@ export const reader: RolloutFormat = {
         promptTokens: ids.slice(0, first < 0 ? end : first),
         tokens,
         logprobs: one.generation_logprobs.floats('generation_logprobs')?.filter(sampled),
+        trainerLogprobs: one.prev_logprobs.floats('prev_logprobs')?.filter(sampled),
         length: tokens.length,
         reward,
         sample,

@@ -9,7 +9,7 @@ export const reader: RolloutFormat = {
   containers: ['json-lines'],
   needs: 'token_ids, loss_mask, rank, micro_step',
   setting: '`trainer.enable_token_export=true`',
-  gives: 'token ids, log-probs, entropies; neither rewards nor groups',
+  gives: 'token ids, log-probs of both sides, entropies; neither rewards nor groups',
   environment: '`env_name`',
   recognises: (keys) => hasAll(keys, 'token_ids', 'loss_mask', 'micro_step'),
   fields: [
@@ -20,6 +20,7 @@ export const reader: RolloutFormat = {
     'token_ids',
     'loss_mask',
     'inference_logprobs',
+    'trainer_logprobs',
     'entropy',
     'env_name',
   ],
@@ -39,6 +40,7 @@ export const reader: RolloutFormat = {
         promptTokens: ids.subarray(0, first < 0 ? ids.length : first),
         tokens,
         logprobs,
+        trainerLogprobs: line.floats('trainer_logprobs')?.filter(sampled),
         entropy:
           entropies && tokens.length > 0 ? entropies.reduce((sum, one) => sum + one, 0) / tokens.length : undefined,
         length: tokens.length,

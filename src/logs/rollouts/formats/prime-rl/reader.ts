@@ -4,7 +4,7 @@
 // Absent keys are null. `logprobs` are compact: one for each true of `mask`. prime-rl 048a6e23
 // (src/prime_rl/monitors/file), verifiers 0.4.0 (verifiers/v1/episode.py, trace.py).
 
-import { type Fields, fieldsOf, floatsOf, LineProblem, tokensOf } from '../../fields.js';
+import { type Fields, fieldsOf, LineProblem, tokensOf } from '../../fields.js';
 import { foldersOf, type Place, placeByFolder, type RolloutFormat, rollout } from '../../format.js';
 import { messagesOf, promptText, spokenBy } from '../../messages.js';
 import type { LoggedRollout } from '../../rollout.js';
@@ -17,6 +17,7 @@ interface Node {
   readonly tokens: Int32Array | undefined;
   readonly mask: readonly boolean[];
   readonly logprobs: Float64Array | undefined;
+  readonly trainerLogprobs: Float64Array | undefined;
   readonly entropies: Float64Array | undefined;
   readonly finish: string | undefined;
 }
@@ -124,8 +125,6 @@ function nodeOf(value: unknown, name: string, at: number): Node {
   if (parent !== undefined && parent >= at)
     throw new LineProblem(`${name}.parent is ${parent}, expected an earlier node`);
   const tokens = node.value('token_ids');
-  const logprobs = node.value('logprobs');
-  const entropies = node.value('entropies');
   const [message] = messagesOf([node.value('message') ?? { content: '' }], `${name}.message`);
   return {
     parent,
@@ -133,8 +132,9 @@ function nodeOf(value: unknown, name: string, at: number): Node {
     sampled: node.flag('sampled') ?? false,
     tokens: tokens === undefined ? undefined : tokensOf(tokens, `${name}.token_ids`),
     mask: (node.list('mask') ?? []).map(Boolean),
-    logprobs: logprobs === undefined ? undefined : floatsOf(logprobs, `${name}.logprobs`),
-    entropies: entropies === undefined ? undefined : floatsOf(entropies, `${name}.entropies`),
+    logprobs: node.floats('logprobs'),
+    trainerLogprobs: node.floats('trainer_logprobs'),
+    entropies: node.floats('entropies'),
     finish: node.text('finish_reason'),
   };
 }
@@ -173,29 +173,39 @@ function sampledTokens(nodes: readonly Node[], id: string): Partial<LoggedRollou
   if (!nodes.some(({ tokens }) => tokens !== undefined)) return {};
   const prompt: number[] = [];
   const tokens: number[] = [];
-  const logprobs: number[] = [];
-  const entropies: number[] = [];
-  let hasLogprobs = true;
-  let hasEntropies = true;
-  for (const node of nodes) {
-    const ids = node.tokens ?? new Int32Array(0);
-    const masked = ids.filter((_, at) => node.mask[at] === true);
+  for (const { tokens: ids = new Int32Array(0), mask } of nodes) {
+    const masked = ids.filter((_, at) => mask[at] === true);
     if (tokens.length === 0 && masked.length === 0) prompt.push(...ids);
-    else if (tokens.length === 0) prompt.push(...ids.subarray(0, node.mask.indexOf(true)));
+    else if (tokens.length === 0) prompt.push(...ids.subarray(0, mask.indexOf(true)));
     for (const token of masked) tokens.push(token);
-    hasLogprobs &&= masked.length === 0 || node.logprobs !== undefined;
-    hasEntropies &&= masked.length === 0 || node.entropies !== undefined;
-    for (const value of compact(node.logprobs, node, masked.length, `logprobs of trace ${id}`)) logprobs.push(value);
-    for (const value of compact(node.entropies, node, masked.length, `entropies of trace ${id}`)) entropies.push(value);
   }
-  return {
+  const [logprobs, trainerLogprobs, entropies] = (['logprobs', 'trainerLogprobs', 'entropies'] as const).map((name) =>
+    sampledValues(nodes, name, id),
+  );
+  return rollout({
     promptTokens: Int32Array.from(prompt),
     tokens: Int32Array.from(tokens),
     length: tokens.length,
-    ...(hasLogprobs && { logprobs: Float64Array.from(logprobs) }),
-    ...(hasEntropies &&
-      tokens.length > 0 && { entropy: entropies.reduce((sum, value) => sum + value, 0) / tokens.length }),
-  };
+    logprobs,
+    trainerLogprobs,
+    entropy:
+      entropies && tokens.length > 0 ? entropies.reduce((sum, value) => sum + value, 0) / tokens.length : undefined,
+  });
+}
+
+/** Of the sampled tokens, one each; undefined where a node with some has none. */
+function sampledValues(
+  nodes: readonly Node[],
+  name: 'logprobs' | 'trainerLogprobs' | 'entropies',
+  id: string,
+): Float64Array | undefined {
+  const found: number[] = [];
+  for (const node of nodes) {
+    const masked = (node.tokens ?? new Int32Array(0)).filter((_, at) => node.mask[at] === true).length;
+    if (masked > 0 && node[name] === undefined) return undefined;
+    for (const value of compact(node[name], node, masked, `${name} of trace ${id}`)) found.push(value);
+  }
+  return Float64Array.from(found);
 }
 
 /**
