@@ -5,12 +5,10 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ArgumentError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped } from '../../checks/words.js';
+import type { Sink } from '../../monitor/sinks/sink.js';
 import { Engines } from '../../serve/engines.js';
 import { listen } from '../../serve/listen.js';
-import { LiveReport } from '../../serve/page/live-report.js';
-import { PageServer } from '../../serve/page/page-server.js';
-import { PageSink } from '../../serve/page/page-sink.js';
-import { pageToken } from '../../serve/page/page-token.js';
+import type { PageServer } from '../../serve/page/page-server.js';
 import { watchParent } from '../../serve/parent-watch.js';
 import { serveLines } from '../../serve/serve-lines.js';
 import type { Outlets } from '../../serve/session.js';
@@ -91,7 +89,7 @@ export async function monitorCommand(flags: MonitorFlags, input: Readable, strea
   });
   const engines = new Engines(threads);
   const sinks = to.map((address) => openSink(address, toMetrics));
-  if ('server' in page) sinks.push(new PageSink(page.server));
+  if (page.sink !== undefined) sinks.push(page.sink);
   const outlets: Outlets = { sinks, introduction: page.introduction };
   const onDefect = (error: unknown): void => {
     void err.write(`collapsar monitor: ${error instanceof Error ? error.stack : String(error)}\n`);
@@ -110,7 +108,7 @@ export async function monitorCommand(flags: MonitorFlags, input: Readable, strea
     stopWatching();
     // A pipe that its writer keeps open would keep the process.
     input.destroy();
-    if ('server' in page) await page.server.close();
+    await page.server?.close();
   }
   if (streams.signal.reason instanceof Interrupted && path === undefined) throw streams.signal.reason;
   // Threads that are at work end before they are let go of: a parent that is gone does not wait for that.
@@ -122,6 +120,7 @@ export async function monitorCommand(flags: MonitorFlags, input: Readable, strea
 interface Page {
   /** Missing where none was asked for, or nobody may listen there. */
   readonly server?: PageServer;
+  readonly sink?: Sink;
   /** The address that clients get. */
   readonly introduction: { readonly page?: string; readonly pageProblem?: string };
 }
@@ -133,12 +132,19 @@ interface Page {
 async function openPage({ serve, host, token }: MonitorFlags, streams: Streams): Promise<Page | 'refused'> {
   if (serve === undefined) return { introduction: {} };
   const { err, environment } = streams;
+  // A trainer that shows no page loads none.
+  const [{ LiveReport }, { PageServer }, { PageSink }, { pageToken }] = await Promise.all([
+    import('../../serve/page/live-report.js'),
+    import('../../serve/page/page-server.js'),
+    import('../../serve/page/page-sink.js'),
+    import('../../serve/page/page-token.js'),
+  ]);
   const live = new LiveReport({ version: packageVersion(), settings: {}, command: 'collapsar monitor --serve' });
   try {
     const needed = await pageToken(token ?? environment.COLLAPSAR_TOKEN, host, environment);
     const server = await PageServer.listen(live, { host, port: serve, token: needed });
     await err.write(`${server.address}\n`);
-    return { server, introduction: { page: server.address } };
+    return { server, sink: new PageSink(server), introduction: { page: server.address } };
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     const isUsage = error instanceof ArgumentError && error.argument === '--host';
