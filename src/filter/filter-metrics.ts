@@ -78,6 +78,15 @@ function fullMetrics(measured: MeasuredGroups, constant: Uint8Array, shapingOnly
   return Object.assign(metrics, upstreamMetrics(variance, kept));
 }
 
+/** Names of the metrics that are logged under another name, too, where all are given. */
+const TWICE = /^reward_variance_filtering\/|^rollout\/(chosen_)?in_group_(std|max|mean)$/;
+
+/** Each of the filter's metrics once: under the reference's names, by column, where they have those of other dialects, too. */
+export function metricsOnce(metrics: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  const isFull = 'rollout/filter_kept_count' in metrics && 'reward_variance_filtering/num_groups' in metrics;
+  return isFull ? Object.fromEntries(Object.entries(metrics).filter(([key]) => !TWICE.test(key))) : metrics;
+}
+
 const NAMES = { rewards: 'reward', entropies: 'entropy', lengths: 'length' } as const;
 
 const FIGURES = ['std', 'max', 'mean'] as const;

@@ -3,6 +3,7 @@ import { ROW_FIGURES } from '../metrics/figures/beside-figures.js';
 import type { NamedFigure } from '../metrics/figures/figure.js';
 import { ALL_SCORE_FIGURES, ALL_TEXT_FIGURES } from '../metrics/reporting/explanations.js';
 import { sinkKeys } from '../metrics/reporting/shown-figures.js';
+import type { StepReport } from '../step/step-report.js';
 
 /** Labels of samples, as logged keys begin with them; the one that the judge reads first comes first. */
 export const SAMPLES = {
@@ -37,10 +38,10 @@ export type SinkMetrics = 'page' | 'all';
 
 /** The finite figures that are wanted, by logged key: nobody's curve has a place for NaN. */
 export function chosenFigures(
-  metrics: Readonly<Record<string, number>>,
+  { metrics, certainty }: Pick<StepReport, 'metrics' | 'certainty'>,
   which: SinkMetrics,
 ): [key: string, value: number][] {
-  return Object.entries(metrics).filter(
+  return Object.entries({ ...metrics, ...certainty }).filter(
     ([key, value]) => Number.isFinite(value) && (which === 'all' || PAGE_KEYS.has(key)),
   );
 }

@@ -1,4 +1,6 @@
 // Takes the measured steps of one run in their order, and reports what depends on it: averages, early stops, verdicts.
+import { metricsOnce } from '../filter/filter-metrics.js';
+import { isCertaintyKey } from '../metrics/figures/certainty.js';
 import { withAverages } from '../metrics/reporting/moving-averages.js';
 import { RunningState, type RunningStateJson } from '../metrics/reporting/running-state.js';
 import { TEXT_PREFIX } from '../metrics/text-metrics.js';
@@ -103,7 +105,7 @@ export class Run {
       run: this.#name,
       step,
       due: samples.length > 0,
-      metrics: this.#chosen(metrics),
+      ...this.#parted(metrics, isStrict),
       absent,
       notes: [...notes],
       remarks,
@@ -140,11 +142,16 @@ export class Run {
     return judge === null ? undefined : () => judge.summary();
   }
 
-  #chosen(metrics: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
+  /** Figures that were chosen, and, of `strict` apart from them, how sure they are. */
+  #parted(logged: Readonly<Record<string, number>>, isStrict: boolean): Pick<StepReport, 'metrics' | 'certainty'> {
     const choice = this.#choice;
-    return choice === undefined
-      ? metrics
-      : Object.fromEntries(Object.entries(metrics).filter(([key]) => choice.has(key)));
+    const [metrics, certainty]: [Record<string, number>, Record<string, number>] = [{}, {}];
+    for (const [key, value] of Object.entries(logged)) {
+      const isSure = isStrict && isCertaintyKey(key);
+      if (choice !== undefined && !choice.has(key) && !(isSure && choice.has('certainty'))) continue;
+      (isSure ? certainty : metrics)[key] = value;
+    }
+    return { metrics, certainty };
   }
 }
 
@@ -157,6 +164,7 @@ function loggedParts({ metrics: samples, texts, filter, rollouts, notes: remarks
   const metrics: Record<string, number> = {};
   const absent: Record<string, string> = {};
   const notes = new Set(remarks);
+  const isOfReference = samples[0]?.profile === 'ragen';
   for (const sample of samples) {
     Object.assign(metrics, sample.logged);
     // Under `ragen` the report is what the reference logs and nothing else.
@@ -164,7 +172,12 @@ function loggedParts({ metrics: samples, texts, filter, rollouts, notes: remarks
     for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
     for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
   }
-  Object.assign(metrics, texts?.logged, rollouts?.metrics, filter?.metrics);
+  Object.assign(
+    metrics,
+    texts?.logged,
+    rollouts?.metrics,
+    isOfReference ? filter?.metrics : metricsOnce(filter?.metrics ?? {}),
+  );
   for (const [key, reason] of Object.entries(texts?.absent ?? {})) absent[TEXT_PREFIX + key] = reason;
   for (const note of [...(texts?.notes ?? []), ...(rollouts?.warnings ?? [])]) notes.add(note);
   return { metrics, absent, notes };

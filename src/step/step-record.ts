@@ -8,6 +8,11 @@ export interface StepRecord {
   readonly file: string;
   readonly step: number;
   readonly run: string;
+  /**
+   * Ends of intervals, p-values and standard errors by logged key (StepReport.certainty); left out where there are none.
+   * `strict` only.
+   */
+  readonly certainty?: Readonly<Record<string, number | null>>;
   /** Logged key -> why this metric cannot be given; left out where nothing is missing. `strict` only. */
   readonly absent?: Readonly<Record<string, string>>;
   /** What to know before trusting the figures; left out where there is nothing. `strict` only. */
@@ -63,6 +68,7 @@ export type RecordValue =
   | null
   | readonly string[]
   | Readonly<Record<string, string>>
+  | Readonly<Record<string, number | null>>
   | RegimeRecord
   | readonly Verdict[]
   | FilterRecord
@@ -79,6 +85,7 @@ interface RecordedParts {
   readonly step: number;
   readonly run: string;
   readonly metrics: Readonly<Record<string, number>>;
+  readonly certainty: Readonly<Record<string, number>>;
   readonly absent?: Readonly<Record<string, string>>;
   readonly notes?: readonly string[];
   readonly judgement?: Judgement;
@@ -86,13 +93,20 @@ interface RecordedParts {
   readonly texts?: TextMetrics;
 }
 
+/** The figures of a record and what says how sure they are, under their logged keys. */
+export function allFigures(record: StepRecord): Omit<StepRecord, 'file' | 'step' | 'run'> {
+  return record.certainty === undefined ? record : { ...record, ...record.certainty };
+}
+
 /** A report as one flat object for machines. */
 export function stepRecord(report: RecordedParts, choice: KeyChoice = EVERYTHING): StepRecord {
-  const { file, step, run, metrics, absent = {}, notes = [], judgement, filter, texts } = report;
+  const { file, step, run, metrics, certainty, absent = {}, notes = [], judgement, filter, texts } = report;
   const record: Record<string, RecordValue> = { file, step, run };
-  for (const [key, figure] of Object.entries(metrics)) {
-    if (choice.has(key)) record[key] = Number.isFinite(figure) ? figure : null;
-  }
+  const finite = (figure: number): number | null => (Number.isFinite(figure) ? figure : null);
+  for (const [key, figure] of Object.entries(metrics)) if (choice.has(key)) record[key] = finite(figure);
+  const all = choice.has('certainty');
+  const sure = Object.entries(certainty).filter(([key]) => all || choice.has(key));
+  if (sure.length > 0) record.certainty = Object.fromEntries(sure.map(([key, figure]) => [key, finite(figure)]));
   if (judgement !== undefined) {
     const { regime, verdicts } = judgement;
     if (choice.has('regime')) record.regime = regimeRecord(regime);
@@ -121,10 +135,13 @@ function regimeRecord({ regime, since, sentence, mi, entropy }: Judgement['regim
   };
 }
 
-type RecordPart = 'regime' | 'verdicts' | 'filter' | 'template';
+type RecordPart = 'certainty' | 'regime' | 'verdicts' | 'filter' | 'template';
 
 /** Parts of a record beside the metrics, in words. */
 export const PART_WORDS: Readonly<Record<RecordPart, string>> = {
+  certainty:
+    'logged key with an ending → number: ends of the 95% intervals (`_batch_low`, `_batch_high`, `_population_low`, ' +
+    '`_population_high`; of texts `mi_bound_low`, `mi_bound_high`), `_p_value` and `_standard_error`. Absent when there are none',
   regime:
     "`{ name, since, sentence, mi, entropy }`: where the step stands against the run's start; `name` is null where the " +
     'evidence does not suffice; `mi` and `entropy` are `{ value, start }` and left out then',

@@ -20,11 +20,16 @@ export interface StepReport<Filter = FilterView> {
   /** Whether it has cross-scores, so that `stepMetrics` is there. */
   readonly due: boolean;
   /**
-   * Every figure as one flat record, under the keys that dashboards know, such as
+   * Every figure once, as one flat record, under the keys that dashboards know, such as
    * `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a number. Pass it to the logger. An analysis
    * with the option `metrics` gives the chosen ones. docs/guide/monitor.md lists the keys.
    */
   readonly metrics: Readonly<Record<string, number>>;
+  /**
+   * How sure the figures are, under `strict`: ends of 95% intervals, p-values and standard errors, under the keys of the
+   * figures with an ending, such as `collapse_first_turn_sample/mi_seq_estimate_batch_low`.
+   */
+  readonly certainty: Readonly<Record<string, number>>;
   /** Logged key -> why this metric cannot be given (`strict`). */
   readonly absent: Readonly<Record<string, string>>;
   /** What to know before trusting the figures, in words. */

@@ -20,6 +20,7 @@ import { crossScoreMetrics } from '../../src/metrics/cross-score-metrics.js';
 import { RunningState } from '../../src/metrics/reporting/running-state.js';
 import { Run, startRun } from '../../src/step/run.js';
 import type { StepMeasurement } from '../../src/step/step-measurement.js';
+import { allFigures } from '../../src/step/step-record.js';
 import type { StepReport } from '../../src/step/step-report.js';
 import { resolveEarlyStop } from '../../src/verdicts/early-stop/early-stops.js';
 import { putLogs } from '../logs/rollouts/rollout-logs.js';
@@ -361,7 +362,7 @@ describe('the keys that can be chosen', () => {
     const parts = new Set(['file', 'step', 'run', 'absent', 'notes']);
     const logged = new Set<string>();
     for (const { record } of reports) {
-      for (const key of [...Object.keys(record), ...Object.keys(record.absent ?? {})]) {
+      for (const key of [...Object.keys(allFigures(record)), ...Object.keys(record.absent ?? {})]) {
         if (!parts.has(key)) logged.add(key);
       }
     }

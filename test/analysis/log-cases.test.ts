@@ -11,6 +11,7 @@ import {
   openEngine,
   type StepReport,
 } from '../../src/index.js';
+import { allFigures } from '../../src/step/step-record.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { putLogs } from '../logs/rollouts/rollout-logs.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -42,12 +43,17 @@ async function only(name: string, options: AnalyzeOptions = {}) {
     metrics?: Record<string, number>;
     notes?: string[];
   };
-  const record = (reports[0] as StepReport).record as unknown as Record<string, number>;
-  return { ...record, ...metrics, notes: notes.join('\n') } as Record<string, number> & { notes: string };
+  const { record } = reports[0] as StepReport;
+  const { kept = [], dropped = {} } = record.filter ?? {};
+  const groups = kept.length + Object.values(dropped).reduce((sum, count) => sum + count, 0);
+  return { ...allFigures(record), ...metrics, groups, notes: notes.join('\n') } as unknown as Record<string, number> & {
+    notes: string;
+  };
 }
 
-const GROUPS = 'reward_variance_filtering/num_groups';
-const KEPT = 'reward_variance_filtering/num_kept_groups';
+/** How many groups the filter was given. */
+const GROUPS = 'groups';
+const KEPT = 'rollout/filter_kept_count';
 
 describe('prompts of a log', () => {
   it('are told apart by id and prompt where two environments count their ids alike', async () => {

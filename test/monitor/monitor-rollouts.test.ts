@@ -57,7 +57,7 @@ describe('Monitor.step().rollouts()', () => {
       expect(report).toEqual(other);
       const expected = await textMetrics(engine, { ...rows, groups: Array.from(groups) }, { permutations: 99 });
       expect(report?.texts).toEqual(expected);
-      expect(report?.metrics).toMatchObject(expected.logged);
+      expect({ ...report?.metrics, ...report?.certainty }).toMatchObject(expected.logged);
       expect(report?.absent['text/truncated_share']).toContain('does not say');
       kinds.push(
         ...(report?.judgement?.verdicts ?? []).filter(({ raised }) => raised === number).map(({ kind }) => kind),

@@ -130,7 +130,7 @@ describe('a report', () => {
         );
         expect(JSON.stringify(report.stepMetrics)).toBe(JSON.stringify(wanted));
         const { 'collapse/valid_thinking_rate': _, ...logged } = wanted.logged;
-        expect(report.metrics).toMatchObject(logged);
+        expect({ ...report.metrics, ...report.certainty }).toMatchObject(logged);
         expect(Object.keys(report.absent).length).toBe(profile === 'strict' ? Object.keys(wanted.absent).length : 0);
       }
     }

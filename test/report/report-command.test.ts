@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { MOST_BYTES, pageHtml } from '../../src/report/page-html.js';
 import { decodeReport } from '../../src/report/payload/payload.js';
 import { byGravity, type Matrix, type Report, type StepTexts } from '../../src/report/report.js';
-import type { StepRecord } from '../../src/step/step-record.js';
+import { allFigures, type StepRecord } from '../../src/step/step-record.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { buildIfStale } from '../support/built-command.js';
 import { temporaryDirectory } from '../support/temporary-directory.js';
@@ -55,7 +55,7 @@ describe('collapsar report', () => {
         ['reward', 'rollout/in_group_reward_mean'],
       ] as const) {
         expect([...(figures[name] ?? [])], `${head.name} ${name}`).toEqual(
-          own.map((record) => Math.fround(record[key] as number)),
+          own.map((record) => Math.fround(allFigures(record)[key] as number)),
         );
       }
     }

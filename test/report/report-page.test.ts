@@ -12,7 +12,7 @@ import { PromptColumns } from '../../src/report/collect/prompt-columns.js';
 import { pageHtml, payloadOf } from '../../src/report/page-html.js';
 import { readTable } from '../../src/report/read-table.js';
 import type { Matrix, RunData } from '../../src/report/report.js';
-import type { StepRecord } from '../../src/step/step-record.js';
+import { allFigures, type StepRecord } from '../../src/step/step-record.js';
 import { collapsar } from '../cli/cli-streams.js';
 import { exampleRollouts } from '../support/analysis-logs.js';
 import { buildIfStale } from '../support/built-command.js';
@@ -144,7 +144,7 @@ describe.skipIf(executable === undefined)('the page in Chromium', () => {
     ].map((key) => `collapse_first_turn_sample/${key}`);
     for (const record of records) {
       const expected = [...keys, 'rollout/in_group_reward_mean'].map((key) =>
-        shortNumber(Math.fround(record[key] as number)),
+        shortNumber(Math.fround(allFigures(record)[key] as number)),
       );
       expect(rows.get(String(record.step))?.slice(1, -1)).toEqual(expected);
     }

@@ -41,7 +41,7 @@ describe('Exposition', () => {
     const last = reports.at(-1) as StepReport;
     const sample = '{run="collapse",sample="first_turn"}';
     expect(sampleOf(text, `collapsar_mi_nats${sample}`)).toBe(last.metrics[MI]);
-    expect(sampleOf(text, `collapsar_mi_low_nats${sample}`)).toBe(last.metrics[`${MI}_batch_low`]);
+    expect(sampleOf(text, `collapsar_mi_low_nats${sample}`)).toBe(last.certainty[`${MI}_batch_low`]);
     expect(sampleOf(text, 'collapsar_training_step{run="collapse"}')).toBe(last.step);
     expect(sampleOf(text, 'collapsar_last_step_timestamp_seconds{run="collapse"}')).toBe(1700000000);
     expect(sampleOf(text, 'collapsar_regime{run="collapse",regime="template_collapse"}')).toBe(1);

@@ -1,5 +1,6 @@
 // Reports for the tests of sinks: those of the shipped run that collapses, and any others.
 import { analyze } from '../../src/analysis/analyze.js';
+import { isCertaintyKey } from '../../src/metrics/figures/certainty.js';
 import type { Sink } from '../../src/monitor/sinks/sink.js';
 import { RunNames } from '../../src/sinks/run-names.js';
 import { stepRecord } from '../../src/step/step-record.js';
@@ -20,7 +21,10 @@ export async function collapseReports(): Promise<StepReport[]> {
 export function reportWith(of: Pick<StepReport, 'run' | 'step' | 'metrics'>): StepReport {
   const file = { file: 'monitor/step', directory: 'monitor', bytes: 0 };
   const nothing = { due: false, absent: {}, notes: [], remarks: [], samples: [], stops: [], lossScale: 1 };
-  return { ...of, ...file, ...nothing, record: stepRecord({ ...of, ...file }) };
+  const part = (isWanted: boolean): Record<string, number> =>
+    Object.fromEntries(Object.entries(of.metrics).filter(([key]) => isCertaintyKey(key) === isWanted));
+  const report = { ...of, metrics: part(false), certainty: part(true), ...file, ...nothing };
+  return { ...report, record: stepRecord(report) };
 }
 
 export async function giveAll(sink: Sink, reports: readonly StepReport[]): Promise<void> {

@@ -187,7 +187,7 @@ describe('TensorBoardSink', () => {
     expect(found.scalars[MI]).toEqual(reports.map(({ step, metrics }) => [step, Math.fround(metrics[MI] as number)]));
     const [first] = reports as [StepReport];
     expect(Object.keys(found.scalars).sort()).toEqual(
-      Object.keys(first.metrics)
+      Object.keys({ ...first.metrics, ...first.certainty })
         .filter((key) => PAGE_KEYS.has(key))
         .sort(),
     );
@@ -221,7 +221,8 @@ describe('TensorBoardSink', () => {
     const place = join(folder, 'all');
     await giveAll(new TensorBoardSink(place, 'all'), reports.slice(0, 2));
     const found = await read(join(place, 'collapse'));
-    const finite = Object.entries((reports[0] as StepReport).metrics).filter(([, value]) => Number.isFinite(value));
+    const { metrics, certainty } = reports[0] as StepReport;
+    const finite = Object.entries({ ...metrics, ...certainty }).filter(([, value]) => Number.isFinite(value));
     for (const [tag] of finite) expect(found.scalars).toHaveProperty([tag]);
   });
 

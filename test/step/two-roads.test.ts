@@ -27,8 +27,12 @@ async function analyzed(source: string): Promise<StepReport[]> {
 }
 
 /** Keys that both have. */
-function common({ metrics }: StepReport, { metrics: other }: StepReport): string[] {
-  return Object.keys(metrics).filter((key) => key in other);
+function common(one: StepReport, other: StepReport): string[] {
+  return Object.keys(figuresOf(one)).filter((key) => key in figuresOf(other));
+}
+
+function figuresOf({ metrics, certainty }: StepReport): Record<string, number> {
+  return { ...metrics, ...certainty };
 }
 
 describe('a step of a monitor and of a step file', () => {
@@ -62,8 +66,8 @@ describe('a step of a monitor and of a step file', () => {
       const keys = common(one, other);
       expect(keys.length).toBeGreaterThan(90);
       // The monitor has more: what a trainer knows of its rollouts.
-      expect(Object.keys(other.metrics).filter((key) => !keys.includes(key))).toEqual([]);
-      for (const key of keys) expect(other.metrics[key], `${key} at step ${one.step}`).toBe(one.metrics[key]);
+      expect(Object.keys(figuresOf(other)).filter((key) => !keys.includes(key))).toEqual([]);
+      for (const key of keys) expect(figuresOf(other)[key], `${key} at step ${one.step}`).toBe(figuresOf(one)[key]);
       expect(other.absent).toEqual(one.absent);
       expect(other.judgement).toEqual(one.judgement);
       expect(other.prompts).toEqual(one.prompts);
@@ -116,7 +120,7 @@ describe('a step of a monitor and of a rollout log', () => {
       expect(keys).toEqual(
         expect.arrayContaining(['text/mi_bound', 'rollout/filter_kept_ratio', 'rollout/empty_after_filter']),
       );
-      for (const key of keys) expect(other.metrics[key], `${key} at step ${one.step}`).toBe(one.metrics[key]);
+      for (const key of keys) expect(figuresOf(other)[key], `${key} at step ${one.step}`).toBe(figuresOf(one)[key]);
       expect(other.texts?.phrases).toEqual(one.texts?.phrases);
       expect(other.judgement?.verdicts).toEqual(one.judgement?.verdicts);
       expect(other.judgement?.triage).toEqual(one.judgement?.triage);

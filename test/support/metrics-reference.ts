@@ -76,8 +76,6 @@ export function referenceMetrics(step: ReferenceStep): Record<string, number> {
     mi_per_token: mean(excess.map((e, i) => e / (L[i] as number))),
     mi_upper_bound: Math.log(P),
     mi_attainable_bound: Math.log(new Set(step.prompts).size),
-    matched_log_prob_mean: mean(mM),
-    marginal_log_prob_mean: mean(gM),
     conditional_entropy_est: -mean(mM),
     reasoning_entropy_est: -mean(gM),
     conditional_entropy_seq_est: -mean(mS),

@@ -49,8 +49,13 @@ class Report:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Every figure under its logged key."""
+        """Every figure once under its logged key."""
         return dict(self.raw["metrics"])
+
+    @property
+    def certainty(self) -> dict[str, float]:
+        """Ends of intervals, p-values and standard errors under the logged keys of their figures with an ending."""
+        return dict(self.raw.get("certainty", {}))
 
     @property
     def figures(self) -> dict[str, float]:

@@ -745,7 +745,7 @@ def main_figures(report: Report) -> dict[str, float]:
         figures |= {
             "text_mi": logged.get("text/mi_bound"),
             "text_mi_within": logged.get("text/mi_bound_within"),
-            "text_p_value": logged.get("text/mi_bound_p_value"),
+            "text_p_value": report.certainty.get("text/mi_bound_p_value"),
             "template_share": logged.get("text/template_share"),
         }
     kept = report.row_mask

@@ -1,6 +1,7 @@
 // The metrics of steps in, in any order and in any parts; what they sum up to over all of them out: counts, exact sums,
 // extremes and quantiles. Merging is associative and commutative to the bit. What depends on the order of steps (moving
 // averages, regimes, verdicts) has no place here: step/run.ts adds it when the order is known.
+import { metricsOnce } from '../../filter/filter-metrics.js';
 import { AVERAGED_KEYS } from '../../metrics/figures/step-figures.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
@@ -59,7 +60,8 @@ export function orderFreeMetrics(step: {
   const metrics: [string, number][] = [];
   const parts = step.metrics.map(({ logged }) => logged);
   if (step.texts !== undefined) parts.push(step.texts.logged);
-  if (step.filter !== undefined) parts.push(step.filter.metrics);
+  const isOfReference = step.metrics[0]?.profile === 'ragen';
+  if (step.filter !== undefined) parts.push(isOfReference ? step.filter.metrics : metricsOnce(step.filter.metrics));
   for (const [at, figures] of parts.entries()) {
     for (const key of Object.keys(figures)) {
       // Keys that all samples of a step have in common come once.

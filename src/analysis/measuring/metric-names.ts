@@ -1,5 +1,6 @@
 // A profile -> every key that an analysis under it can log: what can be chosen is known before anything is read.
 import { filterGroups } from '../../filter/filter-groups.js';
+import { metricsOnce } from '../../filter/filter-metrics.js';
 import { ROW_FIGURES, SAMPLE_FIGURES, WITHIN_FIGURES } from '../../metrics/figures/beside-figures.js';
 import { possibleFigures } from '../../metrics/figures/step-figures.js';
 import { ALL_TEXT_FIGURES } from '../../metrics/reporting/explanations.js';
@@ -34,5 +35,5 @@ export function possibleKeys(profile: Profile): string[] {
 /** What the filter says of two groups, with outcomes and rewards that vary, it can say of any step. */
 function filterKeys(): string[] {
   const rewards = { values: [0, 1, 0, 1], groups: [0, 0, 1, 1] };
-  return Object.keys(filterGroups({ rewards, outcomes: [0, 1, 0, 1] }).metrics);
+  return Object.keys(metricsOnce(filterGroups({ rewards, outcomes: [0, 1, 0, 1] }).metrics));
 }

@@ -1,7 +1,7 @@
 // Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in
 // row groups, so that memory does not grow with the steps; the same records give the same bytes.
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
-import type { StepRecord } from '../../step/step-record.js';
+import { allFigures, type StepRecord } from '../../step/step-record.js';
 import { openParquet, TEXT } from './parquet-table.js';
 
 /** Values of a row group: some 8 MB. */
@@ -46,6 +46,7 @@ export async function writeMetricsParquet(
 }
 
 function columnsOf(records: readonly StepRecord[], keys: readonly string[]): ColumnSource[] {
+  const figures = records.map(allFigures);
   return [
     { name: 'file', data: records.map(({ file }) => file) },
     { name: 'step', data: records.map(({ step }) => BigInt(step)) },
@@ -53,7 +54,7 @@ function columnsOf(records: readonly StepRecord[], keys: readonly string[]): Col
     { name: 'regime', data: records.map(({ regime }) => regime?.name ?? null) },
     // Measured figures hardly compress, and trying takes longer than all the rest.
     ...keys.map((name): ColumnSource => {
-      const data = records.map((record) => (record[name] as number | null) ?? null);
+      const data = figures.map((of) => (of[name] as number | null | undefined) ?? null);
       return { name, data, encoding: 'PLAIN', codec: 'UNCOMPRESSED', statistics: false };
     }),
   ];

@@ -7,7 +7,7 @@ import { ArgumentError, FileError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import { AtomicFile, checkReplaceable, syncDirectory, writeError } from '../../logs/stores/atomic-file.js';
-import type { StepRecord } from '../../step/step-record.js';
+import { allFigures, type StepRecord } from '../../step/step-record.js';
 import type { StepReport } from '../../step/step-report.js';
 import type { RunSummary as JudgedRun } from '../../verdicts/index.js';
 import { Aggregates, type MetricSummary, orderFreeMetrics } from '../aggregates/aggregates.js';
@@ -158,8 +158,7 @@ export class ResultDirectory {
     this.#judge = judge ?? this.#judge;
     summary.steps++;
     summary.lastStep = step;
-    for (const key of Object.keys(record)) {
-      const value = record[key];
+    for (const [key, value] of Object.entries(allFigures(record))) {
       if (!isMetric(key, value)) continue;
       const known = this.#ends.get(key);
       if (known === undefined) {

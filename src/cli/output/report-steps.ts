@@ -6,6 +6,7 @@ import { ResultDirectory } from '../../analysis/results/result-directory.js';
 import type { FileError } from '../../checks/errors.js';
 import { packageVersion } from '../../checks/package-version.js';
 import { escaped } from '../../checks/words.js';
+import { metricsOnce } from '../../filter/filter-metrics.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';
 import { TEXT_PREFIX } from '../../metrics/text-metrics.js';
 import { EMPTY_FILTER_KEYS } from '../../step/run.js';
@@ -179,7 +180,8 @@ function outputFor(flags: ReportFlags, streams: Streams, progress: Progress): An
 function note({ samples, texts, filter, judgement }: StepReport, choice: MetricChoice): void {
   for (const key of [...Object.keys(texts?.values ?? {}), ...Object.keys(texts?.absent ?? {})])
     choice.has(TEXT_PREFIX + key);
-  if (filter !== undefined) for (const key of [...Object.keys(filter.metrics), ...EMPTY_FILTER_KEYS]) choice.has(key);
+  if (filter !== undefined)
+    for (const key of [...Object.keys(metricsOnce(filter.metrics)), ...EMPTY_FILTER_KEYS]) choice.has(key);
   if (judgement !== undefined) for (const part of RECORD_PARTS) choice.has(part);
   for (const { logged, absent, label } of samples) {
     for (const key of Object.keys(logged)) choice.has(key);

@@ -134,6 +134,14 @@ export function certaintyKeys(key: string, batchOnly = false): string[] {
   return batchOnly ? [keys.batchLow, keys.batchHigh] : Object.values(keys);
 }
 
+const CERTAINTY_KEY =
+  /_((batch|population)_(low|high)|p_value|standard_error|at_least|at_most)$|\/mi_bound_(low|high)$/;
+
+/** Whether what is logged under a key says how sure another figure is. */
+export function isCertaintyKey(key: string): boolean {
+  return CERTAINTY_KEY.test(key);
+}
+
 /** The same as flat numbers: `<key>_batch_low`, `_batch_high`, `_population_low`, `_population_high`, `_p_value`. */
 export function flattenCertainty(certainty: Readonly<Record<string, Certainty>>): Record<string, number> {
   const flat: Record<string, number> = {};

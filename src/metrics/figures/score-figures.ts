@@ -25,7 +25,9 @@ const STD_EPS = 1e-3;
 const LOG_PROBS: FigureWords = {
   definition: 'Log-prob of the reasoning under its own prompt, and under no prompt in particular, in nats a token.',
   formula: 'mean matched, mean marginal, of M',
-  advice: 'Their difference is what the prompt adds; the nearer they are, the less the reasoning depends on it.',
+  advice:
+    'Their difference is what the prompt adds; the nearer they are, the less the reasoning depends on it. Profile strict has ' +
+    'their negatives, conditional_entropy_est and reasoning_entropy_est.',
 };
 const CONDITIONAL_ENTROPY: FigureWords = {
   definition: 'H(Z|X): how varied the reasoning is for one prompt, in nats a token, and (seq) a response.',
@@ -228,17 +230,12 @@ export const SCORE_FIGURES: readonly ScoreFigure[] = [
       called: ['i(x;z)'],
     },
   },
-  {
-    key: 'matched_log_prob_mean',
-    value: ({ step }) => step.moments.matchedToken.mean,
-    ofPairs: { value: ({ inference }) => inference.matchedToken },
-    words: LOG_PROBS,
-  },
-  { key: 'marginal_log_prob_mean', of: 'reasoning_entropy_est', by: 'negative', words: LOG_PROBS },
+  { key: 'matched_log_prob_mean', ...ragen, of: 'conditional_entropy_est', by: 'negative', words: LOG_PROBS },
+  { key: 'marginal_log_prob_mean', ...ragen, of: 'reasoning_entropy_est', by: 'negative', words: LOG_PROBS },
   {
     key: 'conditional_entropy_est',
-    of: 'matched_log_prob_mean',
-    by: 'negative',
+    value: ({ step }) => -step.moments.matchedToken.mean,
+    ofPairs: { value: ({ inference }) => -inference.matchedToken },
     words: CONDITIONAL_ENTROPY,
     shown: {
       report: 'entropy',

@@ -72,7 +72,7 @@ const MOST_PROMPTS = 2 ** 30;
 
 /** Every key that any step can have under the profile, with those of intervals. */
 export function possibleFigures(profile: Profile): string[] {
-  return OF_PROFILE[profile].flatMap((entry) => {
+  return SCORE_FIGURES.filter((entry) => isOfProfile(entry, profile)).flatMap((entry) => {
     const keys = 'subset' in entry ? entry.subset(MOST_PROMPTS) : [entry.key];
     const interval = profile === 'strict' ? intervalOf(entry) : undefined;
     return interval === undefined ? keys : keys.flatMap((key) => [key, ...certaintyKeys(key, interval === 'batch')]);

@@ -1,6 +1,6 @@
 // The records of one run, as they come -> its columns, and what is said about it.
 import { dirname } from 'node:path';
-import type { StepRecord } from '../../step/step-record.js';
+import { allFigures, type StepRecord } from '../../step/step-record.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
 import type { FigureName, GradientStep, Matrix, RunData, RunHead, StepTexts } from '../report.js';
 import { REGIME_CODES } from '../report.js';
@@ -68,8 +68,9 @@ export class RunCollection {
       this.#instrument = instrumentOf(record);
       if (this.#instrument !== undefined) this.#keys = keysOf(this.#instrument);
     }
+    const figures = allFigures(record);
     for (const [name, key] of this.#keys) {
-      const value = record[key];
+      const value = figures[key];
       if (typeof value === 'number') this.#put(name, value);
     }
     if (this.#instrument !== undefined) {

@@ -42,7 +42,7 @@ export class JsonLinesSink implements Sink {
   }
 
   async step(report: StepReport): Promise<void> {
-    const { run, step, metrics } = report;
+    const { run, step } = report;
     const path = this.#shape.path(this.#folder, run);
     let end = this.#ends.get(run);
     if (end === undefined) {
@@ -51,7 +51,7 @@ export class JsonLinesSink implements Sink {
       this.#ends.set(run, end);
     }
     if (step <= end.step) return;
-    const figures = Object.fromEntries(chosenFigures(metrics, this.#which));
+    const figures = Object.fromEntries(chosenFigures(report, this.#which));
     const line = this.#shape.line(report, figures, Date.now() / 1000);
     // A line that a killed process left without its end is that of nobody.
     await appendFile(path, `${end.isWhole ? '' : '\n'}${JSON.stringify(line)}\n`);

@@ -22,8 +22,8 @@ export class LastFigures {
 
   /** @param time when the step was measured, Unix seconds */
   take(report: StepReport, time = Date.now() / 1000): void {
-    const { run, step, metrics, judgement } = report;
-    for (const [key, value] of Object.entries(metrics)) {
+    const { run, step, metrics, certainty, judgement } = report;
+    for (const [key, value] of Object.entries({ ...metrics, ...certainty })) {
       const found = PLACES.get(key);
       // A step without scores says nothing new of what they tell.
       if (found !== undefined) this.#set(found.row, found.sample === undefined ? [run] : [run, found.sample], value);

@@ -40,12 +40,12 @@ export class MlflowSink implements Sink {
   }
 
   async step(report: StepReport): Promise<void> {
-    const { run, step, metrics } = report;
+    const { run, step } = report;
     const open = await this.#open(run);
     const verdicts = this.#verdicts.take(report.run, report.judgement?.verdicts);
     if (step <= open.lastStep) return;
     const timestamp = Date.now();
-    const figures = chosenFigures(metrics, this.#which).map(([key, value]) => {
+    const figures = chosenFigures(report, this.#which).map(([key, value]) => {
       return { key: mlflowName(key), value, timestamp, step };
     });
     const said = verdicts.map(({ kind, severity, sentence }) => {

@@ -26,9 +26,9 @@ export class TrackioSink implements Sink {
   }
 
   async step(report: StepReport): Promise<void> {
-    const { run, step, metrics } = report;
+    const { run, step } = report;
     const { base, part: project } = this.#server;
-    const figures = Object.fromEntries(chosenFigures(metrics, this.#which));
+    const figures = Object.fromEntries(chosenFigures(report, this.#which));
     const alerts = this.#verdicts
       .take(report.run, report.judgement?.verdicts)
       .map(({ kind, severity, raised, sentence, advice }) => ({

@@ -48,7 +48,7 @@ export class TensorBoardSink implements Sink {
   }
 
   async step(report: StepReport): Promise<void> {
-    const { run, step, metrics, judgement, prompts, matrix } = report;
+    const { run, step, judgement, prompts, matrix } = report;
     const time = Date.now() / 1000;
     const events: Uint8Array[] = [];
     let file = this.#files.get(run);
@@ -58,7 +58,7 @@ export class TensorBoardSink implements Sink {
       if (isResumed) events.push(restartEvent(time, step));
       file = { path, charts: 0 };
     }
-    const figures = chosenFigures(metrics, this.#which);
+    const figures = chosenFigures(report, this.#which);
     const values = figures.map(([key, value]) => scalar(key, value));
     const distributions = {
       'prompts/mi': prompts?.flatMap(({ mi }) => mi ?? []) ?? [],

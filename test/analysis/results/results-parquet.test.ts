@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { asyncBufferFromFile, parquetMetadata, parquetReadObjects } from 'hyparquet';
 import { describe, expect, it } from 'vitest';
 import { isMetric, writeMetricsParquet } from '../../../src/analysis/results/metrics-parquet.js';
-import type { StepRecord } from '../../../src/step/step-record.js';
+import { allFigures, type StepRecord } from '../../../src/step/step-record.js';
 import { collapsar } from '../../cli/cli-streams.js';
 import { putStep, smallStep } from '../../support/analysis-logs.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
@@ -35,7 +35,7 @@ function rowsOf(records: readonly StepRecord[], keys: readonly string[]): Record
     step: BigInt(record.step),
     run: record.run,
     regime: record.regime?.name ?? null,
-    ...Object.fromEntries(keys.map((key) => [key, record[key] ?? null])),
+    ...Object.fromEntries(keys.map((key) => [key, allFigures(record)[key] ?? null])),
   }));
 }
 
@@ -115,7 +115,11 @@ it('collapsar analyze --out writes it beside the records, with the same figures'
   const lines = readFileSync(join(out, 'metrics.jsonl'), 'utf8').trimEnd().split('\n');
   const records = lines.map((line) => JSON.parse(line) as StepRecord);
   const keys = [
-    ...new Set(records.flatMap((record) => Object.keys(record).filter((key) => isMetric(key, record[key])))),
+    ...new Set(
+      records.flatMap((record) =>
+        Object.entries(allFigures(record)).flatMap(([key, value]) => (isMetric(key, value) ? key : [])),
+      ),
+    ),
   ];
   expect(keys).toContain('rollout/filter_kept_count');
   const file = await asyncBufferFromFile(join(out, 'metrics.parquet'));

@@ -4,6 +4,7 @@
 
 import { MISSING } from '../../../checks/numbers.js';
 import { EMPTY_FILTER_KEYS } from '../../../step/run.js';
+import { allFigures } from '../../../step/step-record.js';
 import type { StepReport } from '../../../step/step-report.js';
 import { type Cell, type Column, layoutTable } from '../table.js';
 import { type Look, plain } from '../text-style.js';
@@ -123,6 +124,6 @@ function aligned(cells: readonly Cell[]): Cell[] {
 /** Keys of this sample that the user chose; common ones stand with every sample. */
 function* chosenKeys({ record, filter }: StepReport, { logged, label }: ShownMetrics): Generator<string> {
   const common = new Set<string>([...Object.keys(filter?.metrics ?? {}), ...EMPTY_FILTER_KEYS]);
-  for (const key of Object.keys(record)) if (key in logged || common.has(key)) yield key;
+  for (const key of Object.keys(allFigures(record))) if (key in logged || common.has(key)) yield key;
   for (const key of Object.keys(record.absent ?? {})) if (key.startsWith(`${label}/`)) yield key;
 }

@@ -4,6 +4,7 @@ import { isLeastP, MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
 import { SCORE_FIGURES } from '../../../metrics/figures/score-figures.js';
 import type { Certainty, Profile } from '../../../metrics/step-metrics.js';
+import { allFigures } from '../../../step/step-record.js';
 import type { StepReport } from '../../../step/step-report.js';
 import type { Cell } from '../table.js';
 import { type FigureKeys, figureKeys, type ShownMetrics, TEXT_LABEL } from './shown-metrics.js';
@@ -156,7 +157,7 @@ export const rowsColumn = rows;
 /** The column of a logged key. */
 export function chosenColumn(key: string): StepColumn {
   const figure = (report: StepReport) => {
-    const value = report.record[key];
+    const value = allFigures(report.record)[key];
     if (value === undefined) return undefined;
     return typeof value === 'number' ? value : Number.NaN;
   };
