@@ -231,7 +231,6 @@ async function ofFile(
   const outcome = await orFileError(
     steps.measure(
       step,
-      step.file,
       { engine, measuring, perPrompt, blockBytes: plan.blockBytes, signal },
       { identity: step.identity, onBytes: (bytes) => progress.advance(step, bytes) },
     ),

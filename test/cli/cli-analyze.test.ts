@@ -584,11 +584,9 @@ describe('names that steer a terminal', () => {
     const out = join(directory, 'journaled');
     mkdirSync(out);
     const options = measureOptions({ permutations: 0 });
-    for (const head of [
-      journalHead(options, run),
-      journalHead({ ...options, profile: run as 'strict' }),
-      journalHead({ ...options, [run]: 1 } as typeof options),
-    ]) {
+    const withOptions = (others: object) =>
+      JSON.stringify({ ...JSON.parse(journalHead(options)), measuring: { ...options, ...others } });
+    for (const head of [journalHead(options, run), withOptions({ profile: run }), withOptions({ [run]: 1 })]) {
       writeFileSync(join(out, '.collapsar-journal'), journalLine(head));
       const { err } = await collapsar(['analyze', place, '--permutations', '0', '--out', out]);
       expect(err).toMatch(/but it (was of version|had other options:) .*all are measured anew/);

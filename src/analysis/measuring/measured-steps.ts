@@ -1,7 +1,7 @@
-// Steps as they were found -> what each says on its own, whichever of step file and rollout logs it has.
+// Measures steps as they were found, each on its own, whichever of step file and rollout logs it has.
 import { FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
-import { type LogReading, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
+import { type LoggedStep, type LogReading, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
 import type { StepMeasurement } from '../../step/step-measurement.js';
 import type { StepReading } from '../../verdicts/index.js';
 import { FirstSteps } from './first-steps.js';
@@ -44,35 +44,25 @@ export class MeasuredSteps {
   }
 
   /**
-   * @param path of the step's file, as it is to be opened
+   * Measures what a step has: its file, its logs, or both. Beside a file, logs that cannot be read are bad rows.
+   * @param identity that the file must have where it is alone; of both, `step.identity` is that of both
    * @param onBytes called with the size of each piece that is through
    * @throws {FileError} when the step cannot be used; `signal.reason` when aborted
    */
   async measure(
     step: StepFile,
-    path: string,
-    { engine, measuring, blockBytes, signal, perPrompt = true }: MeasuringContext,
+    context: MeasuringContext,
     { identity, onBytes }: { readonly identity?: string | undefined; readonly onBytes: (bytes: number) => void },
   ): Promise<StepMeasurement> {
-    const { rollouts, isLog } = step;
-    const maxMemory = this.#maxMemory;
-    if (rollouts === undefined)
-      return measureStepFile(engine, path, measuring, blockBytes, signal, { identity, maxMemory, perPrompt, onBytes });
-    const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
-    const written = this.logs
-      .read(rollouts)
-      .then((read) =>
-        measureRollouts(engine, rollouts, read, measuring, isLog === true, perPrompt, firstRows, signal).finally(() =>
-          read.release(),
-        ),
-      );
-    if (isLog) return written;
-    written.catch(() => undefined);
-    const scored = await measureStepFile(engine, path, measuring, blockBytes, signal, {
-      maxMemory,
-      perPrompt,
-      onBytes,
+    const { engine, measuring, blockBytes, signal, perPrompt = true } = context;
+    const written = step.rollouts && this.#measureLogs(step, step.rollouts, context);
+    if (step.isLog && written !== undefined) return written;
+    written?.catch(() => undefined);
+    const scored = await measureStepFile(engine, step.file, measuring, blockBytes, signal, {
+      ...{ maxMemory: this.#maxMemory, perPrompt, onBytes },
+      identity: written === undefined ? identity : undefined,
     });
+    if (written === undefined) return scored;
     return together(
       scored,
       await written.catch((error: unknown): StepMeasurement => {
@@ -80,6 +70,29 @@ export class MeasuredSteps {
         return { metrics: [], notes: [], badRows: badRowsOf([error]) };
       }),
     );
+  }
+
+  async #measureLogs(
+    step: StepFile,
+    rollouts: LoggedStep,
+    { engine, measuring, signal, perPrompt = true }: MeasuringContext,
+  ): Promise<StepMeasurement> {
+    const firstRows = () => this.#first.rows(engine, this.logs, step, signal);
+    const read = await this.logs.read(rollouts);
+    try {
+      return await measureRollouts(
+        engine,
+        rollouts,
+        read,
+        measuring,
+        step.isLog === true,
+        perPrompt,
+        firstRows,
+        signal,
+      );
+    } finally {
+      read.release();
+    }
   }
 
   close(): Promise<void> {

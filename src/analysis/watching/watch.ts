@@ -192,7 +192,7 @@ class Watching {
     const identity = ownIdentity(step);
     try {
       const context = { engine, measuring, perPrompt: options.perPrompt, blockBytes, signal };
-      const measurement = await measured.measure(step, step.file, context, { onBytes: () => undefined });
+      const measurement = await measured.measure(step, context, { onBytes: () => undefined });
       for (const bad of measurement.badRows ?? []) options.onFailure?.(badRow(bad));
       const report = this.#runs.report(step, measurement, this.#choice);
       const { told } = this;

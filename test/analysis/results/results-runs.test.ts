@@ -14,7 +14,7 @@ it('writes the summary of many runs without a string that holds it', async () =>
   const runs = join(directory, 'runs');
   const RUNS = 40;
   for (let run = 0; run < RUNS; run++) {
-    await putStep(join(runs, `step_${run}`, 'scores.safetensors'), smallStep(run, run / RUNS));
+    await putStep(join(runs, `run_${run}`, 'scores.safetensors'), smallStep(run, run / RUNS));
   }
   const out = join(directory, 'out');
   // What a killed process left goes.
@@ -29,7 +29,7 @@ it('writes the summary of many runs without a string that holds it', async () =>
   const summary = JSON.parse(text);
   expect(summary.steps).toBe(RUNS);
   expect(summary.runs.map(({ run }: { run: string }) => run)).toEqual(
-    Array.from({ length: RUNS }, (_, run) => `step_${run}`),
+    Array.from({ length: RUNS }, (_, run) => `run_${run}`),
   );
   expect(text).toBe(`${JSON.stringify(summary, null, 2)}\n`);
   expect(readdirSync(out).sort()).toEqual([

@@ -65,7 +65,7 @@ describe('JSON that is no lines', () => {
 
   it('is cut into the same values wherever reading stops, and keeps the place of every byte', () => {
     const json = fc.array(
-      fc.jsonValue().map((value) => ({ value })),
+      fc.jsonValue().map((value) => ({ value: JSON.parse(JSON.stringify(value)) })),
       { minLength: 1, maxLength: 6 },
     );
     const check = fc.property(
