@@ -1,6 +1,8 @@
 // Small runs of step files for the tests of analysis and command line.
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type StepToWrite, writeStep } from '../../src/logs/steps/write-step.js';
 
@@ -47,4 +49,12 @@ export async function putStep(path: string, step: StepToWrite): Promise<string> 
   mkdirSync(dirname(path), { recursive: true });
   await writeStep(path, step);
   return path;
+}
+
+/** A folder with runs of TRL, from the archive of their step files: falling, collapse, filtered, steady. */
+export function trlRuns(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'collapsar-trl-runs-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  execFileSync('tar', ['-xf', fileURLToPath(new URL('../data/trl-runs.tar', import.meta.url)), '-C', folder]);
+  return join(folder, 'trl-runs');
 }

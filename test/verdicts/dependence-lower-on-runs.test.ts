@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyze, type Engine, openEngine, type StepMetrics } from '../../src/index.js';
 import { Judge } from '../../src/verdicts/index.js';
-import { exampleRuns } from '../support/analysis-logs.js';
+import { exampleRuns, trlRuns } from '../support/analysis-logs.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const trlRuns = join(root, 'test/data/trl-runs');
+const runs = trlRuns();
 const shared = ['shared', '../shared', '../../shared'].map((folder) => join(root, folder, 'data')).find(existsSync);
 
 let engine: Engine;
@@ -61,7 +61,7 @@ describe('a certain fall of a run of TRL', () => {
     ['steady', 'every step', {}],
     ['steady', 'every fifth', {}],
   ] as const)('(%s) is said in time from %s', async (run, cadence, wanted) => {
-    const steps = (await measured(join(trlRuns, run))).filter(({ step }) => taken[cadence]?.(step));
+    const steps = (await measured(join(runs, run))).filter(({ step }) => taken[cadence]?.(step));
     expect(saidAt(steps)).toEqual(wanted);
     for (const restoredAt of [5, 10, 15, 20]) expect(saidAt(steps, restoredAt)).toEqual(wanted);
   });

@@ -1,14 +1,15 @@
-// What is said of whole runs from the logs that their trainers wrote: no cross-scores, no wrong alarm, and no late one.
-// The runs of TRL are thinned to the steps whose cross-scores are in ../data/trl-runs; all of their steps, and the log
-// of verl, are read in place where there is a folder `shared` beside this checkout.
+// Judges whole runs by the logs that their trainers wrote, without cross-scores: no wrong alarm, and no late one. The
+// runs of TRL have the steps whose cross-scores are here too; all of their steps, and the log of verl, are read in a
+// folder `shared` beside this checkout.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { analyze, type Engine, openEngine, type Severity, type VerdictKind } from '../../src/index.js';
+import { trlRuns } from '../support/analysis-logs.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const steps = join(root, 'test/data/trl-runs');
+const steps = trlRuns();
 const logs = join(root, 'test/data/trl-completions');
 const shared = ['shared', '../shared', '../../shared'].map((folder) => join(root, folder, 'data')).find(existsSync);
 const verl = join(shared ?? '', 'gsm-verl');
@@ -42,18 +43,18 @@ const firstOf = async (source: string): Promise<number> => (await alarmsOf(sourc
 
 describe("TRL's completions", () => {
   it.each(['falling', 'collapse'])('of %s are warned of no later than its cross-scores', async (run) => {
-    const log = run === 'falling' ? join(root, 'examples/rollouts/trl-falling') : join(logs, run);
+    const log = run === 'falling' ? join(root, 'examples/rollouts/trl-falling') : join(logs, `${run}.parquet`);
     const fromScores = await firstOf(join(steps, run));
     expect(fromScores).toBeLessThanOrEqual(60);
     expect(await firstOf(log)).toBeLessThanOrEqual(fromScores);
   });
 
   it('of filtered are warned of, with every fifth step all there is', async () => {
-    expect(await firstOf(join(logs, 'filtered'))).toBeLessThanOrEqual(60);
+    expect(await firstOf(join(logs, 'filtered.parquet'))).toBeLessThanOrEqual(60);
   });
 
   it('of steady are warned of never', async () => {
-    expect(await alarmsOf(join(logs, 'steady'))).toEqual([]);
+    expect(await alarmsOf(join(logs, 'steady.parquet'))).toEqual([]);
   });
 });
 

@@ -1,7 +1,6 @@
 // What the judge says of whole runs: real ones of TRL, an exact model with batches of different numbers of prompts, and
 // runs that are taken back. No wrong alarm, and no late one.
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   analyze,
@@ -12,11 +11,11 @@ import {
   type StepMetrics,
   type Verdict,
 } from '../../src/index.js';
-import { exampleRuns } from '../support/analysis-logs.js';
+import { exampleRuns, trlRuns } from '../support/analysis-logs.js';
 import { buildIfStale } from '../support/built-command.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
-const trlRuns = fileURLToPath(new URL('../data/trl-runs/', import.meta.url));
+const trl = trlRuns();
 
 let engine: Engine;
 beforeAll(async () => {
@@ -52,7 +51,7 @@ describe('runs of TRL', () => {
     ['every fifth alone', every(5), 30],
     ['the first and every fifth', every(5, 1), 30],
   ])('falling is warned of in time from %s', async (_, taken, by) => {
-    const alarms = alarmsOf((await measured(join(trlRuns, 'falling'))).filter(taken));
+    const alarms = alarmsOf((await measured(join(trl, 'falling'))).filter(taken));
     expect(alarms[0]?.raised).toBeLessThanOrEqual(by);
     expect(alarms.map(({ kind }) => kind)).toContain('template_collapse');
   });
@@ -61,12 +60,12 @@ describe('runs of TRL', () => {
     ['collapse', 45],
     ['filtered', 40],
   ])('%s is warned of in time, with every fifth step all there is', async (run, by) => {
-    expect(alarmsOf(await measured(join(trlRuns, run)))[0]?.raised).toBeLessThanOrEqual(by);
+    expect(alarmsOf(await measured(join(trl, run)))[0]?.raised).toBeLessThanOrEqual(by);
   });
 
   it('steady is called diverse, and nothing else', async () => {
     const judge = new Judge();
-    expect(alarmsOf(await measured(join(trlRuns, 'steady')), judge)).toEqual([]);
+    expect(alarmsOf(await measured(join(trl, 'steady')), judge)).toEqual([]);
     expect(judge.summary().regime).toEqual({ name: 'diverse', since: 6 });
   });
 });
