@@ -3,7 +3,8 @@
 //   npm run fuzz -- --seconds 600 npy              one, ten minutes
 //   npm run fuzz -- --corpus DIR                   keeps inputs there instead of in build/fuzz/corpus
 //   npm run fuzz -- --minimise                     only makes the corpus smaller
-// Starts from fuzz/seeds/<target> and the corpus; inputs that reach something new are added to the corpus, also when
+//   npm run fuzz -- --pack                         only packs seeds that lie loose (fuzz/seeds.ts)
+// Starts from the target's seeds and the corpus; inputs that reach something new are added to the corpus, also when
 // interrupted. A finding goes to build/fuzz/findings and ends the run with 1. jazzer.js would do the same, but the
 // addon in its package needs glibc 2.38, which Debian 12 lacks.
 import { createHash } from 'node:crypto';
@@ -17,12 +18,13 @@ import { mutate, Random } from './mutate.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const build = join(root, 'build', 'fuzz');
-const { targets, seconds, seed, corpus, minimise } = readOptions(
+const { targets, seconds, seed, corpus, minimise, pack } = readOptions(
   {
     seconds: { read: positive, default: '60' },
     seed: { read: whole(0), default: '1' },
     corpus: { read: resolve, default: join(build, 'corpus') },
     minimise: { default: false },
+    pack: { default: false },
   },
   ['targets...'],
 );
@@ -34,6 +36,7 @@ const built = join(build, String(process.pid));
 process.once('exit', () => rmSync(built, { recursive: true, force: true }));
 const there = instrument(root, ['src', 'fuzz'], built, (file) => file.startsWith(join('src', 'logs')));
 const { readAsStep, TARGETS, useSidecars } = await import(pathToFileURL(join(built, 'fuzz', 'targets.js')).href);
+const { packSeeds, seedsOf } = await import(pathToFileURL(join(built, 'fuzz', 'seeds.js')).href);
 
 /** An input that takes more of the processor hangs: not of the clock, which runs on while others compute. */
 const SLOW_MS = 2000;
@@ -78,7 +81,7 @@ function finding(target, input, error) {
   writeFileSync(file, input);
   console.error(
     `${target.name}: ${error.stack}\nthe input is ${file}: mend the reader, then move it to ${target.seeds}, ` +
-      'as read-… or refused-…, named after what is in it',
+      'as read-… or refused-…, named after what is in it, and pack it (--pack)',
   );
   process.exit(1);
 }
@@ -113,7 +116,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 
 async function fuzz(target, seconds, random) {
   const folder = join(corpus, target.name);
-  const seeds = [Buffer.from('0'), ...load(join(root, target.seeds))];
+  const seeds = [Buffer.from('0'), ...seedsOf(join(root, target.seeds)).values()];
   const { kept: inputs, reached } = await minimised(target, [...seeds, ...load(folder)]);
   console.log(`${target.name}: ${inputs.length} inputs reach ${reached.size} of what ${there} branches can count`);
   const end = processorMs() + seconds * 1000;
@@ -158,5 +161,6 @@ useSidecars(
 );
 for (const target of TARGETS) {
   if (targets.length > 0 && !targets.includes(target.name)) continue;
-  await fuzz(target, minimise ? 0 : seconds, new Random(seed));
+  if (pack) packSeeds(join(root, target.seeds));
+  else await fuzz(target, minimise ? 0 : seconds, new Random(seed));
 }

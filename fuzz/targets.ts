@@ -12,7 +12,7 @@ import { STORES } from '../src/logs/stores/store.js';
 
 export interface Target {
   readonly name: string;
-  /** Folder of its seeds, from the root. */
+  /** Its seeds, from the root (seeds.ts). */
   readonly seeds: string;
   /** Ending that the bytes are opened by. */
   readonly ending: string;

@@ -345,7 +345,7 @@ describe('collapsar filter', () => {
       err: expect.stringContaining('has 2 steps, 1 to 2, say which is meant (--step N)'),
     });
     expect((await collapsar(['filter', file, '--step', '7'])).err).toContain('none of them is 7');
-    const trl = join(exampleRollouts, 'completions', 'completions.parquet');
+    const trl = join(exampleRollouts, 'completions.parquet');
     const kept = JSON.parse((await collapsar(['filter', trl, '--step', '1', '--json'])).out).groups;
     expect(kept).toHaveLength(16);
     const lines = putLogs(fresh(), { 'r.jsonl': rowsOf(1, varied).map(({ group, reward }) => ({ group, reward })) });

@@ -1,8 +1,9 @@
-// Replays the seeds of fuzz/: each is read or refused, as its name says; and what guards the fuzzing finds what it is
-// there for.
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+// Replays the seeds of the fuzzer: each is read or refused, as its name says. The guards of the fuzzer find what they
+// are there for.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { seedsOf } from '../../fuzz/seeds.js';
 import { Misuse, readAsStep, TARGETS, useSidecars } from '../../fuzz/targets.js';
 import { FileError } from '../../src/checks/errors.js';
 import type { ByteSource } from '../../src/logs/stores/byte-source.js';
@@ -18,21 +19,19 @@ const MOST_SEEDS = 20;
 describe.each(TARGETS)('the seeds of $name', (target) => {
   const { seeds } = target;
   const advice = `${seeds}: a target has small inputs that are read (read-….${target.ending.slice(1)}) and that are refused (refused-…)`;
-  const files = existsSync(seeds) ? folder(seeds) : [];
+  const inputs = seedsOf(seeds);
 
   it('are a few of either kind', () => {
-    const kinds = new Set(files.map((file) => /^(read|refused)-[a-z0-9-]+\.[a-z]+$/.exec(basename(file))?.[1]));
+    const kinds = new Set([...inputs.keys()].map((name) => /^(read|refused)-[a-z0-9-]+\.[a-z]+$/.exec(name)?.[1]));
     expect(kinds, advice).toEqual(new Set(['read', 'refused']));
-    expect(files.length, advice).toBeLessThanOrEqual(MOST_SEEDS);
+    expect(inputs.size, advice).toBeLessThanOrEqual(MOST_SEEDS);
   });
 
   it('are read, or refused with a FileError, as their names say; no two are refused for the same reason', async () => {
     const reasons = new Map<string, string>();
-    for (const file of files) {
-      const outcome = await readAsStep(target, readFileSync(file));
-      expect(outcome === undefined ? 'read' : 'refused', `${file}: ${outcome?.message}`).toBe(
-        basename(file).split('-')[0],
-      );
+    for (const [file, input] of inputs) {
+      const outcome = await readAsStep(target, input);
+      expect(outcome === undefined ? 'read' : 'refused', `${file}: ${outcome?.message}`).toBe(file.split('-')[0]);
       if (outcome === undefined) continue;
       expect(outcome, file).toBeInstanceOf(FileError);
       const reason = outcome.message.replace(/\d+/g, '#');
