@@ -1,5 +1,5 @@
-// How soon is a collapse said? Synthetic runs whose figure falls at a known step -> in how many computed steps the
-// verdict comes. A Markdown table on stdout, bench/results/collapse-delays-<date>.json.
+// Measures how soon a collapse is said: in how many computed steps after the known fall of synthetic runs the verdict
+// comes. A Markdown table on stdout, bench/results/collapse-delays-<date>.json.
 //
 //   npm run compile && node bench/collapse-delays.mjs [--runs 1000] [--seed 1]
 import { Judge } from '../dist/verdicts/index.js';
@@ -13,7 +13,7 @@ const { runs, seed } = readOptions({
   seed: { read: whole(0), default: '1' },
 });
 
-/** Computed steps before the fall, and at most so many after it. */
+/** Computed steps before the fall, and the most after it. */
 const [BEFORE, AFTER] = [20, 100];
 const COLLAPSES = new Set(['template_collapse', 'low_entropy_collapse', 'compressed']);
 
@@ -44,7 +44,7 @@ function delayOf({ figure, share, spread, over }, uniform) {
   return Number.POSITIVE_INFINITY;
 }
 
-const told = (delay) => (Number.isFinite(delay) ? delay : `over ${AFTER}`);
+const shown = (delay) => (Number.isFinite(delay) ? delay : `over ${AFTER}`);
 const results = [];
 console.log(`${runs} runs each, ${BEFORE} computed steps before the fall, seed ${seed}\n`);
 console.log(
@@ -54,11 +54,11 @@ for (const fall of FALLS) {
   const delays = Array.from({ length: runs }, (_, run) => delayOf(fall, uniformNumbers(seed * 1_000_003 + run * 7919)));
   delays.sort((a, b) => a - b);
   const [median, most] = [0.5, 0.9].map((share) => delays[Math.ceil(share * runs) - 1]);
-  results.push({ ...fall, median: told(median), ninety: told(most) });
+  results.push({ ...fall, median: shown(median), ninety: shown(most) });
   const { figure, share, over, spread } = fall;
   const within = over === 1 ? '1 step' : `${over} steps`;
   console.log(
-    `| ${figure.replace('|', '\\|')} | ${100 * share}% | ${within} | ${100 * spread}% | ${told(median)} | ${told(most)} |`,
+    `| ${figure.replace('|', '\\|')} | ${100 * share}% | ${within} | ${100 * spread}% | ${shown(median)} | ${shown(most)} |`,
   );
 }
 const result = { runs, before: BEFORE, seed, results };

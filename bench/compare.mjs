@@ -1,4 +1,4 @@
-// Two result files -> what got slower by more than the noise.
+// Compares two result files: what got slower by more than the noise.
 //
 //   node bench/compare.mjs BEFORE.json AFTER.json [--any-machine] [--allow-missing]
 //

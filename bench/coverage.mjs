@@ -1,5 +1,5 @@
-// Do the intervals and p-values keep their promise? A model whose mutual information is known exactly -> share of draws
-// whose 95% interval holds the true value, per cell; a Markdown table on stdout, bench/results/coverage-<date>.json.
+// Measures whether intervals and p-values keep their promise: by a model whose mutual information is known, the share of
+// draws whose 95% interval holds the true value, per cell; a Markdown table on stdout, bench/results/coverage-<date>.json.
 //
 //   npm run compile && node bench/coverage.mjs [--draws 2000] [--seed 1] [--threads 2]
 //     [--only zero,weak,strong,bound,saturated,uneven,lengths]
@@ -38,7 +38,7 @@ const figureNames = {
  * Policies p(z|x) for `poolSize` prompts x: z is a sequence of up to `tokens` tokens, each from a categorical of its
  * own (given x and the place), token 0 ends it. All sequences are enumerated, so every expectation is an exact sum.
  * `strength` scales how far the logits depend on x; of several, prompts have them by turns. With `longest`, sequences
- * are of 1 to so many tokens instead, whatever they are made of.
+ * have 1 to `longest` tokens instead, whatever they are made of.
  * @returns {{ logProbs: Float64Array[], lengths: number[] }} logProbs[x][z]
  */
 function makeModel(uniform, { vocabulary, tokens, strength, longest }) {

@@ -1,5 +1,4 @@
-// How often is a healthy run called ill? Synthetic healthy runs of several kinds through the judge -> the share in
-// which any collapse, early warning or entropy verdict was given at any step, against the rate that
+// Measures how often a healthy run is called ill: the share of synthetic healthy runs of several kinds in which any collapse, early warning or entropy verdict was given at any step, against the rate that
 // docs/reference/verdicts.md states at most. A Markdown table on stdout, bench/results/false-alarms-<date>.json.
 //
 //   npm run compile && node bench/false-alarms.mjs [--runs 200] [--steps 51] [--seed 1] [--only flat,policy]
@@ -133,13 +132,13 @@ function drawnEnvironments(count, spread = 0.2) {
 }
 
 /** The same of a policy that is known exactly, by its scores or by its texts. */
-function mixedPolicy(engine, count, countsOf, { told = 'scores', rows = 6 } = {}) {
+function mixedPolicy(engine, count, countsOf, { source = 'scores', rows = 6 } = {}) {
   return async function* (uniform) {
     const names = namesOf(count);
     const options = { permutations: 99 };
     for (let at = 1; at <= steps; at++) {
       const counts = countsOf(names, uniform);
-      if (told === 'texts') {
+      if (source === 'texts') {
         yield {
           texts: await textMetrics(
             engine,
@@ -234,21 +233,21 @@ const MODELS = {
     draw: mixedPolicy(engine, 4, (names, uniform) => byChance(names, 16, uniform)),
   },
   ...Object.fromEntries(
-    ['scores', 'texts'].flatMap((told) => [
+    ['scores', 'texts'].flatMap((source) => [
       [
-        `pairs-${told}`,
+        `pairs-${source}`,
         {
           stated: [0.02, 0.05],
-          words: `a fixed policy of 8 environments, 2 prompts × 8 rows of each, by ${told}`,
-          draw: mixedPolicy(engine, 8, (names) => even(names, 2), { told, rows: 8 }),
+          words: `a fixed policy of 8 environments, 2 prompts × 8 rows of each, by ${source}`,
+          draw: mixedPolicy(engine, 8, (names) => even(names, 2), { source, rows: 8 }),
         },
       ],
       [
-        `pairs-change-${told}`,
+        `pairs-change-${source}`,
         {
           stated: [0.02, 0.05],
-          words: `a fixed policy of 8 environments, 16 prompts × 8 rows that fall on them by chance, by ${told}`,
-          draw: mixedPolicy(engine, 8, (names, uniform) => byChance(names, 16, uniform), { told, rows: 8 }),
+          words: `a fixed policy of 8 environments, 16 prompts × 8 rows that fall on them by chance, by ${source}`,
+          draw: mixedPolicy(engine, 8, (names, uniform) => byChance(names, 16, uniform), { source, rows: 8 }),
         },
       ],
     ]),
@@ -399,11 +398,11 @@ for (const [prompts, each] of [
     draw: markedTexts(engine, { prompts, each }, steps),
   };
 }
-for (const told of ['scores', 'texts']) {
-  MODELS[`short-${told}`] = {
+for (const source of ['scores', 'texts']) {
+  MODELS[`short-${source}`] = {
     stated: [0.02, 0.05],
-    words: `16 prompts × 4 rows of six tokens, by ${told}`,
-    draw: shortRows(engine, { told }, steps),
+    words: `16 prompts × 4 rows of six tokens, by ${source}`,
+    draw: shortRows(engine, { source }, steps),
   };
 }
 
@@ -411,7 +410,7 @@ for (const told of ['scores', 'texts']) {
 MODELS['weak-texts'] = {
   stated: [0.02, 0.05],
   words: '16 prompts × 4 rows of six tokens that tell little of their prompt, by texts',
-  draw: shortRows(engine, { told: 'texts', scale: 1.03 }, steps),
+  draw: shortRows(engine, { source: 'texts', scale: 1.03 }, steps),
 };
 
 /** Only that its scores are those of its rows: what else is said of such a policy is so. */
@@ -511,9 +510,9 @@ for (const name of wanted) {
   if (stated === undefined) continue;
   const [low, high] = binomialInterval(alarmed, runs);
   results.push({ name, words, stated, runs, steps, alarmed, grave, rate: alarmed / runs, low, high, kinds });
-  const told = Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`);
+  const source = Object.entries(kinds).map(([kind, count]) => `${kind} ${count}`);
   console.log(
-    `| ${words} | ${percent(stated)} | ${percent(alarmed / runs)} | ${percent(low)} to ${percent(high)} | ${percent(grave / runs)} | ${told.join(', ')} |`,
+    `| ${words} | ${percent(stated)} | ${percent(alarmed / runs)} | ${percent(low)} to ${percent(high)} | ${percent(grave / runs)} | ${source.join(', ')} |`,
   );
 }
 await engine.dispose();

@@ -4,7 +4,7 @@
 //
 //   npm run compile && node bench/parquet-speed.mjs [--mb 300] [--threads 2] [--rounds 5] [--duckdb FOLDER]
 //
-// The files are written by pyarrow, as pandas has TRL do it (COLLAPSAR_PYTHON, else python3). DuckDB is no dependency of
+// The files are written by pyarrow, as pandas has TRL do it (COLLAPSAR_PYTHON, else python3). DuckDB is not a dependency of
 // the package: `npm install --no-save @duckdb/node-api` in FOLDER; without it only our own figures are given.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, statSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// The benchmark suite: cases -> measures, a table on stdout, a file under bench/results. Progress goes to stderr.
+// Runs the benchmark suite: a table on stdout, a file under bench/results. Progress goes to stderr.
 //
 //   npm run bench [-- OPTIONS]         the operations, the roofline, the cost of a call
 //   npm run bench:peers [-- OPTIONS]   fewer cases, beside the peers that are found here

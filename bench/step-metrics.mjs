@@ -1,6 +1,6 @@
-// A step's figures -> metrics as crossScoreMetrics gives them, as far as the judge reads them.
+// Makes a step's metrics of its figures, as crossScoreMetrics gives them, as far as the judge reads them.
 
-/** @param more other figures of the step: key -> { value, error } */
+/** @param more other figures of the step, { value, error } by key */
 export function stepMetrics(mi, error, entropy, more = {}) {
   const values = { mi_seq_estimate: mi, conditional_entropy_est: entropy };
   const certainty = { mi_seq_estimate: certain(mi, error) };

@@ -1,11 +1,11 @@
-// A run's results -> a new file under bench/results.
+// Stores a run's results as a new file under bench/results.
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 
 const results = new URL('./results/', import.meta.url);
 
 /**
  * Takes the name `<base>.json`, or `<base>-2.json` and so on: no earlier run is overwritten. What is written later
- * replaces the whole file at once, so that whoever reads it, or kills the run, finds a whole result.
+ * replaces the whole file at once, so that a reader, or one who kills the run, finds a whole result.
  * @param {URL} folder  ends with a slash
  * @returns {Promise<{ name: string, write: (result: object, indent?: number) => Promise<void> }>}
  */

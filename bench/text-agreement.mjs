@@ -1,5 +1,5 @@
-// How well does the text bound agree with the cross-scored I(X;Z)? Runs that have both -> Spearman's correlation over the steps that
-// have both, how often the bound is above the estimate, and where each is below half of its start. A Markdown table on stdout.
+// Measures how well the text bound agrees with the cross-scored I(X;Z), on runs that have both: Spearman's correlation over
+// those steps, how often the bound is above the estimate, and where each is below half of its start. A Markdown table on stdout.
 //
 //   npm run compile && node bench/text-agreement.mjs [RUN…]
 //

@@ -24,7 +24,7 @@ function independent({ prompts = 12, each = 4, sizes, known = false, text }) {
 
 const plain = (uniform) => () => wordsOf(uniform, 5 + below(uniform, 40), 60);
 
-/** One of `size` texts, drawn anew for each step. */
+/** One of `size` texts, drawn for each step. */
 const pool = (size) => (uniform) => {
   const texts = Array.from({ length: size }, () => wordsOf(uniform, 5 + below(uniform, 30), 60));
   return () => texts[below(uniform, size)];
@@ -42,7 +42,7 @@ const template = (probability) => (uniform) => {
 /** 1 to 1,000 tokens, as often below as above 32. */
 const anyLength = (uniform) => () => wordsOf(uniform, Math.round(1000 ** uniform()), 200);
 
-/** Kind -> a step from uniform numbers; texts and labels are independent in all of them. */
+/** By kind, what makes a step from uniform numbers; texts and labels are independent in all of them. */
 export const independentSteps = {
   'K 1, prompts known': independent({ each: 1, prompts: 24, known: true, text: plain }),
   'K 2': independent({ each: 2, text: plain }),
@@ -63,7 +63,7 @@ export const independentSteps = {
 };
 
 /**
- * Each prompt has words of its own, so that its texts can be told from others'. A share `moved` of the rows is written
+ * Each prompt has words of its own, so that its texts differ from others'. A share `moved` of the rows is written
  * for a prompt drawn at random instead of theirs.
  */
 export function dependentStep(uniform, { prompts, each, moved }) {

@@ -77,7 +77,7 @@ export function writtenTexts(engine, { own, words = 12, each = 4, promptsOf = ()
   };
 }
 
-/** Small batches: each text begins with a word that is its prompt's, and goes on with any of 50. */
+/** Small batches: each text begins with a word that is its prompt's, and continues with any of 50. */
 export function markedTexts(engine, { prompts, each }, steps) {
   const groups = Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each));
   return async function* (uniform) {
@@ -94,9 +94,9 @@ export function markedTexts(engine, { prompts, each }, steps) {
 /**
  * Short rows: six tokens of 12, each drawn from what its place has under the row's prompt. Exact scores and the texts of the same rows,
  * of which one is given.
- * @param told 'scores' or 'texts'
+ * @param source 'scores' or 'texts'
  */
-export function shortRows(engine, { told, scale = 1.5, prompts = 16, each = 4 }, steps) {
+export function shortRows(engine, { source, scale = 1.5, prompts = 16, each = 4 }, steps) {
   const [pool, places, kinds] = [256, 6, 12];
   const groups = Array.from({ length: prompts * each }, (_, row) => Math.floor(row / each));
   return async function* (uniform) {
@@ -119,7 +119,7 @@ export function shortRows(engine, { told, scale = 1.5, prompts = 16, each = 4 },
           return token;
         }),
       );
-      if (told === 'texts') {
+      if (source === 'texts') {
         yield { texts: await textMetrics(engine, { tokens, groups }, { permutations: 99 }) };
         continue;
       }

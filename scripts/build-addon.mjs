@@ -1,8 +1,8 @@
 // Compiles the native addon: `collapsar build` runs this, and scripts/install.mjs in a clone and where no prebuilt
 // addon fits.
-// With CMake, which cmake-js drives -> build/cmake/Release/collapsar.node; without it by npm's node-gyp ->
+// With CMake, which cmake-js drives, it becomes build/cmake/Release/collapsar.node; without it, by npm's node-gyp,
 // build/Release/collapsar.node. Nothing is downloaded: the Node-API headers come from the package node-api-headers.
-// With CMake and nvcc also the CUDA backend -> build/cmake/Release/collapsar_cuda.so, where NVIDIA's driver is and for
+// With CMake and nvcc also the CUDA backend is made, build/cmake/Release/collapsar_cuda.so, where NVIDIA's driver is and for
 // its GPUs.
 // COLLAPSAR_BUILD=cmake|gyp chooses the way; COLLAPSAR_CUDA=on insists on the backend, off leaves it out, auto forgets
 // either. Exit status 1, with what is missing and how to get it, if there is no way.

@@ -1,5 +1,5 @@
-// src/report -> the page as one file that loads nothing, and the charts as one module for Node: whoever installs the
-// package gets these two files, not the libraries that they are made of.
+// Bundles src/report: the page as one file that loads nothing, and the charts as one module for Node. The package has
+// these two files, not the libraries that they are made of.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

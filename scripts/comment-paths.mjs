@@ -9,7 +9,7 @@ const COMMENTED = '{bench,examples,fuzz,native,python,scripts,src,test}/**/*.{ts
 const OURS = /\.(ts|tsx|mts|mjs|cjs|cpp|h|cu|cuh)$/;
 /** Where files of other kinds are ours. */
 const FOLDERS = /^(bench|docs|examples|grafana|python)\//;
-const COMMENT = /(?:^|\s)(?:\/\/|\/?\*+|#)\s+(.*)$/;
+export const COMMENT = /(?:^|\s)(?:\/\/|\/?\*+|#)\s+(.*)$/;
 const PATH =
   /(?<![\w:/.@{}<*$%-])(?:[\w-]+\/)*[\w.-]+\.(?:ts|tsx|mts|mjs|cjs|py|cpp|h|cu|cuh|md|json|sh)\b(?![\w/*({}-])/g;
 

@@ -57,7 +57,7 @@ LIMITS = {"build": 200, "check": 150, "time": 120, "ipc": 60, "peers": 200, "pro
 TORCH_LIMIT = 120
 LOGGED_CHARACTERS = 1 << 20  # of one program's output
 
-# The kernels of these cases, so many starts of each, are profiled.
+# The kernels of these cases are profiled, this many starts of each.
 PROFILED = ("logits bf16 8192x151936", "scores f32 65536x4096", "scores f32 1048576x256", "tokens bf16 [64,2048,4096]")
 PROFILED_STARTS = 8
 STALLS = ("barrier", "long_scoreboard", "short_scoreboard", "math_pipe_throttle", "mio_throttle", "wait", "not_selected")
@@ -106,7 +106,7 @@ class GpuCheck:
         self.until = time.monotonic() + options.budget
         self.begun = datetime.datetime.now(datetime.timezone.utc)
         self.build_folder = ROOT / "build" / ("gpu-dry-run" if self.dry else "gpu")
-        # name -> {"status": passed | FAILED | skipped, "seconds", "note"}, and "traceback" if the section itself broke
+        # by name {"status": passed | FAILED | skipped, "seconds", "note"}, and "traceback" if the section itself broke
         self.sections = {}
         self.versions = {}
         self.times, self.peers, self.ipc, self.clocks = [], [], None, None

@@ -1,2 +1,2 @@
-/** Path in the repository -> content, of what the table of metrics (src/sinks/prometheus) gives. */
+/** Contents by path in the repository, of what the table of metrics (src/sinks/prometheus) gives. */
 export function grafanaFiles(table: object): Record<string, string>;

@@ -227,7 +227,7 @@ function nameIn(rows) {
   };
 }
 
-/** Path in the repository -> content. */
+/** Contents by path in the repository. */
 export function grafanaFiles(table) {
   return {
     'grafana/collapsar.json': `${JSON.stringify(dashboard(table), null, 2)}\n`,

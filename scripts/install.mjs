@@ -1,4 +1,4 @@
-// What npm runs after it has installed the package in a clone, or from a tarball that is no release (those have no
+// What npm runs after it has installed the package in a clone, or from a tarball that is not a release (those have no
 // install script): compiles the addon, unless a prebuilt one fits.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -3,13 +3,14 @@ import { readFileSync } from 'node:fs';
 import { globSync } from 'tinyglobby';
 import { commentPathProblems } from './comment-paths.mjs';
 import { houseProblems } from './house.mjs';
+import { plainWordProblems } from './plain-words.mjs';
 import { signatureProblems } from './signatures.mjs';
 import { check, root, run, skip, tool, versionOf } from './stage.mjs';
 import { subjectProblems } from './subjects.mjs';
 
 await run(tool('biome'), ['check', '--error-on-warnings', '.']);
 
-const problems = [...houseProblems(), ...commentPathProblems()];
+const problems = [...houseProblems(), ...commentPathProblems(), ...plainWordProblems()];
 check(problems.length === 0, problems.join('\n'));
 
 const signatures = signatureProblems();

@@ -22,7 +22,7 @@ export function unreachable() {
   };
 }
 
-/** Only the npm registry is left; where a proxy leads to it, everything is, as the two cannot be told apart. */
+/** Only the npm registry is left; where a proxy leads to it, everything is, as the two look alike. */
 export function registryOnly() {
   if (process.env.https_proxy ?? process.env.HTTPS_PROXY) {
     return { ...withoutNpmSettings(), npm_config_userconfig: devNull };

@@ -7,7 +7,7 @@ import { join, resolve } from 'node:path';
 import { platforms } from './prebuild.mjs';
 import { root, run } from './stage.mjs';
 
-/** package.json of a clone -> that of a release. */
+/** Makes package.json of a release from that of a clone. */
 export function releaseManifest(manifest) {
   const { version } = manifest;
   const { install: _, prepare: __, ...scripts } = manifest.scripts;

@@ -1,4 +1,4 @@
-// The packages of prebuilt files that a release is published with -> build/prebuilds/<name>/ and a tarball beside it.
+// Makes the packages of prebuilt files that a release is published with: build/prebuilds/<name>/, a tarball beside it.
 //   npm run prebuild                        @collapsar/linux-x64-gnu and @collapsar/linux-arm64-gnu, on Debian
 //   npm run prebuild -- linux-x64-musl      one, by this machine's own compiler: .github/workflows/release.yml
 // Those of glibc are linked with Debian 11's (2.31), whatever this machine has: apt brings it, from the mirror that is

@@ -27,7 +27,7 @@ function parts(text) {
   return found.map((part) => part.trim()).filter((part) => part !== '');
 }
 
-/** 'a, b: number' -> ['a: number', 'b: number']; groups as they are. */
+/** Gives each name its type: 'a, b: number' is ['a: number', 'b: number']; groups stay as they are. */
 function fields(text) {
   let type;
   return parts(text)
@@ -55,13 +55,13 @@ function typeOf(text) {
   return alternatives.every((one) => /^\d$/.test(one)) ? 'number' : alternatives.sort().join(' | ');
 }
 
-/** Signatures in the comments of files: name -> { arguments, result }. */
+/** Signatures in the comments of files, { arguments, result } by name. */
 function nativeSignatures(files, read) {
   const found = new Map();
   for (const file of files) {
     const text = read(file);
     for (const [, name, body] of text.matchAll(/^\/\/ (\w+)(\((?:[^\n]*\n\/\/ {2,})*[^\n]*)\n/gm)) {
-      // What stands in brackets within the arguments explains them; what comes after four spaces, the whole.
+      // What is in brackets within the arguments explains them; what comes after four spaces, the whole.
       const flat = body.replace(/\n\/\/ +/g, ' ').replace(/ {4,}.*$/, '');
       const plain = `(${flat.slice(1).replace(/ \((?:[^()]|\([^()]*\))*\)/g, '')}`;
       const match = plain.match(/^\(([^)]*)\): (.*)$/);

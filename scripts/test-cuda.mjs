@@ -45,7 +45,7 @@ function demangled(text) {
   return result.status === 0 ? result.stdout : text;
 }
 
-/** ptxas' report -> [{ kernel, registers, sharedBytes, spills }]. */
+/** Reads ptxas' report: [{ kernel, registers, sharedBytes, spills }]. */
 function parseReport(text) {
   const found = [];
   let kernel = null;
@@ -102,7 +102,7 @@ const chunk = { exponentials: 32, loads: 4 };
 
 /**
  * Instructions an element of the hot loop of bfloat16 logits, from the machine code: the shortest way through the loop
- * that has all of a chunk's exponentials, the next chunk's loads and so many comparisons with the target. What is not
+ * that has all of a chunk's exponentials, the next chunk's loads and this many comparisons with the target. What is not
  * on it (a raised reference, the cut ends of rows) few chunks take. Null if the code cannot be read.
  */
 function instructionsPerElement(cuobjdump, object, comparisons) {

@@ -133,7 +133,7 @@ if (!isDebian) {
     check(installed < 30, 'installing took 30 s or more');
     check(analysed < 2, 'analysing took 2 s or more');
   }
-  // A tarball that is no release has an install script, which leaves the addon to the package beside it.
+  // A tarball that is not a release has an install script, which leaves the addon to the package beside it.
   const plain = await run('npm', [...install, '--foreground-scripts', tarball, prebuilt], options);
   check(plain.output.includes('nothing to compile'), 'an addon was compiled beside the prebuilt one');
 }

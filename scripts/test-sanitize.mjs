@@ -21,7 +21,7 @@ console.log('C++ tests under ASan and UBSan');
 const asan = join(root, 'build', 'asan');
 await configure(asan, [...options, 'COLLAPSAR_SANITIZE=address,undefined']);
 await run('cmake', ['--build', asan, ...parallel]);
-// Whether a kernel gives the same bits again is told without a sanitizer.
+// Whether a kernel gives the same bits again is tested without a sanitizer.
 const leftOut = ['-E', '^cuda_emulated_repeats$'];
 await run('ctest', ['--output-on-failure', '--no-tests=error', ...parallel, ...leftOut], { cwd: asan, env });
 

@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './stage.mjs';
 
-/** What `work` returns, which no other process does at the same time; it takes at most so many seconds. */
+/** What `work` returns, which no other process does at the same time; it takes at most `seconds` seconds. */
 export function whileLocked(name, seconds, work) {
   const lock = join(root, 'build', `${name}.lock`);
   mkdirSync(join(root, 'build'), { recursive: true });

@@ -1,4 +1,4 @@
-// Memory -> a sum over all its bytes, at the speed of reading: the roofline that kernels are compared with.
+// Sums all bytes of memory at the speed of reading: the roofline that kernels are compared with.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A file -> nothing: its bytes are read and dropped. The roofline that computing on files is compared with.
+// Reads a file and drops its bytes: the roofline that computing on files is compared with.
 #pragma once
 
 #include <cstdint>

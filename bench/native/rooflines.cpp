@@ -24,7 +24,7 @@ auto timed(Napi::Object& out, Work work) {
   return result;
 }
 
-// The memory of a typed array, which reaches so many bytes at least.
+// The memory of a typed array, which has at least this many bytes.
 const unsigned char* memoryOf(const Napi::Value& value, std::int64_t bytes) {
   const auto array = value.As<Napi::TypedArray>();
   if (bytes < 0 || static_cast<std::size_t>(bytes) > array.ByteLength()) {
@@ -45,11 +45,11 @@ class Rooflines : public Napi::ObjectWrap<Rooflines> {
       : ObjectWrap(info), pool_(std::make_unique<ThreadPool>(static_cast<int>(integer(info[0])))) {}
 
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "Rooflines",
-                       {InstanceMethod<&Rooflines::readBytesOf>("readBytes"),
-                        InstanceMethod<&Rooflines::readFileOf>("readFile"),
-                        InstanceMethod<&Rooflines::touchLinesOf>("touchLines"),
-                        InstanceMethod<&Rooflines::multiplyAddsOf>("multiplyAdds")});
+    return DefineClass(
+        env, "Rooflines",
+        {InstanceMethod<&Rooflines::readBytesOf>("readBytes"), InstanceMethod<&Rooflines::readFileOf>("readFile"),
+         InstanceMethod<&Rooflines::touchLinesOf>("touchLines"),
+         InstanceMethod<&Rooflines::multiplyAddsOf>("multiplyAdds")});
   }
 
  private:
@@ -81,8 +81,8 @@ class Rooflines : public Napi::ObjectWrap<Rooflines> {
   // touchLines(data: TypedArray, elementBytes, prompts, promptStride: number, offsets, lengths: Float64Array):
   //   { seconds: number, sum: bigint }
   Napi::Value touchLinesOf(const Napi::CallbackInfo& info) {
-    TokenPlaces tokens{nullptr, integer(info[1]), integer(info[2]), integer(info[3]), integersOf(info[4]),
-                       integersOf(info[5])};
+    TokenPlaces tokens{nullptr,          integer(info[1]),    integer(info[2]),
+                       integer(info[3]), integersOf(info[4]), integersOf(info[5])};
     std::int64_t reach = 0;
     for (std::size_t row = 0; row < tokens.lengths.size(); row++) {
       reach = std::max(reach, tokens.offsets.at(row) + tokens.lengths[row]);

@@ -1,4 +1,4 @@
-// Token log-probs -> a sum over one byte of each cache line that a valid token lies in: what memory must move for rows
+// Sums one byte of each cache line that has a valid token of the log-probs: what memory must move for rows
 // with padding between them, whatever is computed of it.
 #pragma once
 

@@ -66,7 +66,7 @@ export async function measureBeside(library, sizes, time, run) {
     const whole = (await sizes.at(0)).input.tensor.data.byteLength;
     const free = (size) => run.watch.free() - 2 * whole * (bytes[size] / bytes[0]); // its copy, and the file in a tmpfs
     const share = time.left() / (leastCalls * probed.length);
-    const callSeconds = Math.min(slowestCall, Math.max(run.effort.slice, share)); // a round is no shorter anyway
+    const callSeconds = Math.min(slowestCall, Math.max(run.effort.slice, share)); // a round is at least as long anyway
     const chosen = chooseSizes(probed, { callSeconds, bytes: bytes.map((of) => (of / bytes[0]) * whole), free });
     for (const { peer, size, why } of chosen) {
       const what = `${id}: ${peer.name}, ${threadsInWords(peer.threads)}`;

@@ -1,4 +1,4 @@
-// A few operators -> the bytes of an ONNX model, in the protobuf encoding of onnx.proto (field numbers from there).
+// Writes the bytes of an ONNX model of a few operators, in the protobuf encoding of onnx.proto (field numbers from there).
 
 const wireVarint = 0;
 const wireBytes = 2;

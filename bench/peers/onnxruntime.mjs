@@ -1,4 +1,4 @@
-// The peer that a Node user would pick: onnxruntime-node, if it is installed. It is no dependency, because its install
+// The peer that a Node user would pick: onnxruntime-node, if it is installed. It is not a dependency, because its install
 // script downloads on some platforms; without that script it brings the CPU's binaries itself:
 //   npm install --no-save --ignore-scripts onnxruntime-node
 // COLLAPSAR_ONNXRUNTIME names another folder to find it from.

@@ -125,7 +125,7 @@ export class PeerProcess {
     return this.#ask({ do: 'check', name, threads });
   }
 
-  /** The median seconds of a call, over about so many seconds. */
+  /** The median seconds of a call, over about this many seconds. */
   async time({ name, threads }, seconds) {
     return (await this.#ask({ do: 'time', name, threads, seconds })).seconds;
   }

@@ -98,7 +98,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     answer = await handlers[request.do](request);
   } catch (error) {
-    answer = { error: error.message }; // told to the suite, which goes on without this peer
+    answer = { error: error.message }; // reported to the suite, which continues without this peer
   }
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }

@@ -35,7 +35,7 @@ TOLERANCE = 1e-3
 EXACT = {"argmax", "hitRank", "rankAbove", "rankEqual"}
 
 
-# --- the peers: input -> results by name, as collapsar names them ---------------------------------------------------
+# --- the peers: results by name, as collapsar names them ---------------------------------------------------
 
 
 def torch_logit_stats(x, target):
@@ -196,7 +196,7 @@ def check(case, results):
         if ours.shape != theirs.shape:
             problems.append(f"{name} has {theirs.size} entries, ours {ours.size}")
             continue
-        if name == "argmax":  # equal values may stand in several columns: compare these
+        if name == "argmax":  # several columns may have equal values: compare these
             x = case["tensor"] if case["dtype"] in ("float32", "float64") else None
             if x is None:
                 x = to_torch(case["tensor"], case["dtype"]).float().numpy()
@@ -279,7 +279,7 @@ def main():
             answer = handlers[request["do"]](request)
         except ImportError as error:
             answer = {"error": str(error)}
-        except Exception as error:  # told to the suite, which goes on without this peer
+        except Exception as error:  # reported to the suite, which continues without this peer
             answer = {"error": f"{type(error).__name__}: {error}".split("\n")[0]}
         print(json.dumps(answer), flush=True)
 

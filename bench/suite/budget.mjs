@@ -42,7 +42,7 @@ export class TimeBudget {
     return this.#end - this.#clock();
   }
 
-  /** The budget of the next of so many equal parts; `size` of them together for a part that is larger. */
+  /** The budget of the next of `parts` equal parts; `size` of them together for a part that is larger. */
   share(parts, size = 1) {
     return new TimeBudget(Math.max(0, (this.left() * Math.min(size, parts)) / parts), this.#clock);
   }

@@ -35,7 +35,7 @@ export function lastLevelCache() {
   return 0;
 }
 
-/** Rows of so many bytes that fit the budget: at least one, and a number that is not round. */
+/** How many rows of this size fit the budget: at least one, and a number that is not round. */
 const rowsWithin = (budget, rowBytes) => Math.max(1, Math.floor(budget / rowBytes));
 
 /** What tells a case from the others. */

@@ -1,4 +1,4 @@
-// Times as they come in, pass after pass -> one measure each of everything that was timed.
+// Collects times pass after pass, and makes one measure of all times of a thing.
 import { summary } from './statistics.mjs';
 
 /** Times by what was timed; times of the same thing, from another pass, join those that are there. */

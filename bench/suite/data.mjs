@@ -1,4 +1,4 @@
-// A case -> its input: seeded data in engine memory, with the labels that its operation needs.
+// Makes the input of a case: seeded data in engine memory, with the labels that its operation needs.
 import { bell, uniformNumbers } from '../random.mjs';
 
 /**
@@ -105,7 +105,7 @@ export function makeInput({ operation, dtype, shape, packed, reuse, anyTargets }
   const tensor = engine.alloc(dtype, packed ? [prompts, valid] : shape);
   fill(tensor.data, dtype, () => Math.log(1e-4 + (1 - 1e-4) * uniform()));
   if (!packed) {
-    // Whoever reads padding shows it.
+    // A reader of padding shows itself.
     for (let p = 0; p < prompts; p++) {
       for (let r = 0; r < rows; r++) {
         const row = (p * rows + r) * tokens;

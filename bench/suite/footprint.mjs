@@ -15,7 +15,7 @@ export function residentBytes(pid) {
   }
 }
 
-/** From here on the peak of a process counts anew (proc_pid_clear_refs(5)); a kernel that refuses goes on counting. */
+/** Resets the peak of a process (proc_pid_clear_refs(5)); a kernel that refuses keeps the old peak. */
 export function forgetPeak(pid) {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, '5');

@@ -1,4 +1,4 @@
-// Tasks -> their times, taken in turns: what the machine does to one in a slow moment, it does to the others too.
+// Times tasks in turns: what the machine does to one in a slow moment, it does to the others too.
 import { Bench } from 'tinybench';
 
 /**
@@ -12,7 +12,7 @@ import { Bench } from 'tinybench';
  * @property {number} leastRounds  are done even if the time is over
  * @property {number} slice        seconds of each task in each round; one call at least
  * @property {number} slowSeconds  a task whose call takes longer ...
- * @property {number} slowRounds   ... is timed in so many rounds only
+ * @property {number} slowRounds   ... is timed in this many rounds only
  */
 
 /**

@@ -1,4 +1,4 @@
-// A case and its input -> the call of the public API that is timed, and its results as plain numbers for checks.
+// Makes the timed call of the public API for a case and its input, and plain numbers of its results for checks.
 import { crossScoreMetrics } from '../../dist/index.js';
 
 /** Whether the engine has the operation (logitStats came later than the others). */

@@ -1,4 +1,4 @@
-// A run's measures -> the table on stdout and the Markdown for docs/internals/performance.md.
+// Writes a run's measures as the table on stdout and as the Markdown of docs/internals/performance.md.
 
 /**
  * @typedef {object} Measure  one runner's times on one case

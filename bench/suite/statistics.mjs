@@ -1,4 +1,4 @@
-// Samples -> what is stored of them.
+// Summarises samples for the stored results.
 
 /** @param {readonly number[]} values */
 export function median(values) {

@@ -1,0 +1,45 @@
+// The phrases that comments do without: dialect, and headers that draw an arrow in place of a verb.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { globSync } from 'tinyglobby';
+import { COMMENT } from './comment-paths.mjs';
+import { root } from './stage.mjs';
+
+/** Folders whose comments are plain throughout; others follow as they become so. */
+const PLAIN = ['bench', 'fuzz', 'scripts'];
+
+const PHRASES = [
+  /(?<!there )\b(?:is|are) no (?!longer|more|less|fewer)/i,
+  /\bgo(?:es)? on\b/i,
+  /\banew\b/i,
+  /\btold\b/i,
+  /\bstands? in\b/i,
+  /\bso many\b/i,
+  /\bwhoever\b/i,
+  /\b(?:is|are) through\b/i,
+  / -> /,
+];
+
+/**
+ * @param {string} text  of a file with comments
+ * @returns {{ line: number, phrase: string }[]} the phrases of its comments that are not plain
+ */
+export function dialect(text) {
+  return text.split('\n').flatMap((line, at) => {
+    const comment = COMMENT.exec(line)?.[1] ?? '';
+    return PHRASES.flatMap((phrase) => phrase.exec(comment)?.[0].trim() ?? []).map((phrase) => ({
+      line: at + 1,
+      phrase,
+    }));
+  });
+}
+
+/** @returns {string[]} the comments that are not plain, a sentence each */
+export function plainWordProblems() {
+  const ignore = ['**/node_modules/**', 'scripts/plain-words.mjs'];
+  return globSync(`{${PLAIN.join(',')}}/**/*.{ts,mts,mjs,cjs,py,h,cpp,sh}`, { cwd: root, ignore }).flatMap((file) =>
+    dialect(readFileSync(join(root, file), 'utf8')).map(
+      ({ line, phrase }) => `${file}:${line}: the comment says "${phrase}": say it in plain words`,
+    ),
+  );
+}
