@@ -16,9 +16,12 @@ export function instrument(root, folders, out, counted) {
   let branches = 0;
   const options = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022, verbatimModuleSyntax: true };
   for (const folder of folders) {
-    const names = readdirSync(join(root, folder), { recursive: true }).filter((name) => name.endsWith('.ts'));
+    const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.ts'),
+    );
     for (const name of names) {
       const file = join(root, folder, name);
+      /** @type {import('typescript').TransformerFactory<any>[]} */
       const before = counted(relative(root, file)) ? [counting(() => branches++ % COUNTERS)] : [];
       const { outputText } = ts.transpileModule(readFileSync(file, 'utf8'), {
         compilerOptions: options,

@@ -170,7 +170,7 @@ async function buildWithGyp(env) {
 
 /** When the youngest file that goes into the addon changed, in milliseconds. */
 function sourcesChanged() {
-  const native = readdirSync(join(root, 'native'), { recursive: true })
+  const native = readdirSync(join(root, 'native'), { recursive: true, encoding: 'utf8' })
     .filter((name) => !/^test\b/.test(name))
     .map((name) => join('native', name));
   const top = ['CMakeLists.txt', 'binding.gyp', 'scripts/build-addon.mjs'].filter((name) =>

@@ -50,7 +50,7 @@ async function bundleEntries() {
   // By the entry of the package one tells that all of dist/ is there: it comes last.
   const isIndex = ({ fileName }) => fileName === 'index.js';
   rmSync(join(dist, 'index.js'));
-  for (const { fileName, code } of [...output.filter((file) => !isIndex(file)), ...output.filter(isIndex)]) {
-    writeFileSync(join(dist, fileName), code);
+  for (const file of [...output.filter((file) => !isIndex(file)), ...output.filter(isIndex)]) {
+    writeFileSync(join(dist, file.fileName), file.type === 'chunk' ? file.code : file.source);
   }
 }

@@ -14,7 +14,9 @@ const scenarios = {
       folder,
       runs: values.runs,
       seed: values.seed,
-      onRun: (run) => process.stderr.isTTY && process.stderr.write(`\r${run + 1}/${values.runs} `),
+      onRun: (run) => {
+        if (process.stderr.isTTY) process.stderr.write(`\r${run + 1}/${values.runs} `);
+      },
     }),
   'full disk': (folder) => faults.fullDisk({ main: values.main, folder }),
   'truncated while read': (folder) => faults.truncatedWhileRead({ main: values.main, folder }),

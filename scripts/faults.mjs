@@ -69,6 +69,9 @@ export async function makeLogs(main, folder, steps, sizes) {
 /**
  * Starts the command. `ended` resolves with { status, signal, out, err, seconds }; `printed` says how many lines came
  * so far.
+ * @param {string} main
+ * @param {string[]} args
+ * @param {{ user?: number }} [options]
  */
 export function start(main, args, { user } = {}) {
   const began = performance.now();
@@ -129,7 +132,7 @@ function expectJournal(directory, reference, what) {
  * `runs` analyses, each killed with SIGKILL up to three times at random moments and started again.
  * @returns how many kills there were, and how many steps were found in journals after them
  */
-export async function killedRuns({ main, folder, runs, steps = 40, seed = 1, onRun = () => {} }) {
+export async function killedRuns({ main, folder, runs, steps = 40, seed = 1, onRun = (_run) => {} }) {
   const random = randomFrom(seed);
   const logs = await makeLogs(main, join(folder, 'logs'), steps);
   const command = (out) => ['analyze', logs, '--out', out, '--jsonl', '--permutations', '199'];

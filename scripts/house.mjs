@@ -34,7 +34,7 @@ export function houseProblems() {
 /** Which file of src imports which. */
 function readImports() {
   const source = join(root, 'src');
-  const files = readdirSync(source, { recursive: true }).filter((name) => /\.tsx?$/.test(name));
+  const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name));
   return new Map(
     files.map((file) => {
       const text = readFileSync(join(source, file), 'utf8');

@@ -38,7 +38,10 @@ export function readOptions(spec, places = []) {
     const options = Object.fromEntries(
       Object.entries(spec).map(([name, one]) => [
         name,
-        { type: one.read ? 'string' : 'boolean', ...('default' in one && { default: one.default }) },
+        {
+          type: /** @type {'string' | 'boolean'} */ (one.read ? 'string' : 'boolean'),
+          ...('default' in one && { default: one.default }),
+        },
       ]),
     );
     const { values, positionals } = parseArgs({ options, allowPositionals: places.length > 0 });
@@ -58,7 +61,10 @@ export function readOptions(spec, places = []) {
   }
 }
 
-/** Ends the process. */
+/**
+ * Ends the process.
+ * @returns {never}
+ */
 export function wrongUsage(problem) {
   console.error(`${basename(process.argv[1])}: ${problem}`);
   process.exit(2);

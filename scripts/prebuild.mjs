@@ -118,7 +118,7 @@ export function readSymbols(path) {
     .map(({ name }) => name.replace(/@.*/, ''));
   const isEntry = exported.length === 1 && ['napi_register_module_v1', 'collapsar_cuda_backend'].includes(exported[0]);
   const problems = isEntry ? [] : [`it exports ${exported.join(', ')}`];
-  const isNewer = ([a, b], [c, d]) => a > c || (a === c && b > d);
+  const isNewer = (one, other) => one[0] > other[0] || (one[0] === other[0] && one[1] > other[1]);
   let newest = [0, 0];
   for (const { section, bind, name } of symbols) {
     if (section !== 'UND' || name === '' || name.startsWith('napi_')) continue;

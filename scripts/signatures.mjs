@@ -82,7 +82,9 @@ function registered(file, read) {
 function declarations(read) {
   const path = 'src/engine/native.ts';
   const source = ts.createSourceFile(path, read(path), ts.ScriptTarget.Latest, true);
-  const named = new Map(source.statements.filter((one) => one.name !== undefined).map((one) => [one.name.text, one]));
+  /** @type {readonly any[]} with a name, most of them */
+  const statements = source.statements;
+  const named = new Map(statements.filter((one) => one.name !== undefined).map((one) => [one.name.text, one]));
 
   /** Members of a tuple, or of what has its name. */
   const expanded = (type) => {

@@ -62,7 +62,7 @@ function freePort() {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.on('error', reject).listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
+      const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
       server.close(() => resolve(port));
     });
   });

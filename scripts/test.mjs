@@ -13,7 +13,10 @@ const script =
   () =>
     start(process.execPath, [join('scripts', name), ...args], { env });
 
-/** What would run a test that was skipped, by its file and name: the first that fits. */
+/**
+ * What would run a test that was skipped, by its file and name: the first that fits.
+ * @type {[RegExp, string][]}
+ */
 const missingFor = [
   [/rollout-data\.test|gsm-verl|trl-runs|runs of TRL/, 'the data sets that the test names, in shared/data'],
   [/tensorboard\.test|prometheus\.test/, 'Python with tensorboard and prometheus-client (COLLAPSAR_PYTHON)'],
@@ -79,10 +82,12 @@ const quick = [
     name: 'types',
     early: true,
     run: async () => {
-      const [node, browser] = await Promise.all(
-        ['tsconfig.json', 'src/report/page'].map((project) => start(tool('tsc'), ['-p', project], { quiet: true })),
+      const results = await Promise.all(
+        ['tsconfig.json', 'tsconfig.mjs.json', 'src/report/page'].map((project) =>
+          start(tool('tsc'), ['-p', project], { quiet: true }),
+        ),
       );
-      return node.status === 0 ? browser : node;
+      return results.find(({ status }) => status !== 0) ?? results[0];
     },
     advice: 'mend the types, then npm run typecheck',
   },

@@ -34,6 +34,7 @@ export async function runWheelCommands(command, cwd, env) {
   const columns = ['--columns', 'step=step,group=group,prompt=prompt,output=response,reward=reward'];
   const cluster = ['--engine', 'kubernetes', '--image', 'example/collapsar:1', '--claim', `data:${cwd}`];
   // What each is given; what it must say, on stdout or stderr; its exit status where that is not 0.
+  /** @type {[string[], RegExp, number?][]} */
   const runs = [
     [['analyze', 'runs', ...quick], /retrieval/],
     [['analyze', 'rollouts.jsonl', ...columns, ...quick], /rollouts/],
