@@ -1,4 +1,4 @@
-// A name and a URL -> an engine that has answered.
+// Opens an engine by its name and URL, and sees that it answers.
 import { ArgumentError } from '../checks/errors.js';
 import { shown } from '../checks/words.js';
 import type { Retry } from './post-json.js';
@@ -13,7 +13,8 @@ export const SCORING_ENGINES = ['vllm', 'sglang', 'trl'] as const;
 export type ScoringEngineName = (typeof SCORING_ENGINES)[number];
 
 /**
- * Opens an engine. Of vLLM, the token endpoint is used where it has one, else completions.
+ * Opens an engine. Of vLLM, the token endpoint is used where it has one, else completions. A server of TRL without
+ * an endpoint of its own, as that of newer TRL, is asked as vLLM.
  * @param url of the server, without a path
  * @throws {ScoringError} when it does not answer, or is another; {ArgumentError} for an unknown name
  */
@@ -24,9 +25,9 @@ export async function openScoringEngine(
 ): Promise<ScoringEngine> {
   const { signal = new AbortController().signal, retry } = options;
   if (name === 'sglang') return openSglang(url, signal, retry);
-  if (name === 'trl') return openTrlServer(url, signal, retry);
-  if (name !== 'vllm') {
+  if (name !== 'vllm' && name !== 'trl') {
     throw new ArgumentError('engine', `got ${shown(name)}, expected ${SCORING_ENGINES.join(', ')}`);
   }
-  return (await openVllmTokens(url, signal, retry)) ?? (await openVllm(url, signal, retry));
+  const ofTrl = name === 'trl' ? await openTrlServer(url, signal, retry) : undefined;
+  return ofTrl ?? (await openVllmTokens(url, signal, retry)) ?? (await openVllm(url, signal, retry));
 }

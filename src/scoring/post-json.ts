@@ -58,7 +58,7 @@ async function requestJson(
       const outOfMemory = /out of memory/i.test(text);
       // What is wrong with the request stays wrong; what the engine has too much of may pass.
       if (outOfMemory || (answer.status < 500 && answer.status !== 429 && answer.status !== 408)) {
-        throw new ScoringError(problem, { tooMuch: outOfMemory });
+        throw new ScoringError(problem, { tooMuch: outOfMemory, status: answer.status });
       }
     } catch (error) {
       if (error instanceof ScoringError) throw error;

@@ -33,10 +33,13 @@ export class ScoringError extends CollapsarError {
   readonly pair: number | undefined;
   /** The engine ran out of memory or of time: fewer pairs at once may do. */
   readonly tooMuch: boolean;
+  /** Of the answer over HTTP that refused the request. */
+  readonly status: number | undefined;
 
-  constructor(message: string, options: ErrorOptions & { pair?: number; tooMuch?: boolean } = {}) {
+  constructor(message: string, options: ErrorOptions & { pair?: number; tooMuch?: boolean; status?: number } = {}) {
     super('ERR_SCORING', message, options);
     this.pair = options.pair;
+    this.status = options.status;
     this.tooMuch = options.tooMuch ?? false;
   }
 }

@@ -1,5 +1,5 @@
-// TRL's server (`trl vllm-serve`, 1.1.0 and later): log-probs of the actual tokens in binary. Temperature has no
-// effect. Source: TRL, scripts/vllm_serve.py, /get_sequence_logprobs/.
+// TRL's own server (`trl vllm-serve` of 1.1.0 and later, until it became vLLM's): log-probs of the actual tokens in
+// binary. Temperature has no effect. Source: TRL, scripts/vllm_serve.py, /get_sequence_logprobs/.
 import { getJson, postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError } from './scoring-engine.js';
 
@@ -9,8 +9,20 @@ interface Binary {
   readonly completion_lengths?: readonly number[];
 }
 
-export async function openTrlServer(url: string, signal: AbortSignal, retry?: Retry): Promise<ScoringEngine> {
-  await getJson(`${url}/health/`, signal, retry);
+/** @returns undefined where the server has no such endpoint, as that of newer TRL, which is plain vLLM */
+export async function openTrlServer(
+  url: string,
+  signal: AbortSignal,
+  retry?: Retry,
+): Promise<ScoringEngine | undefined> {
+  try {
+    await getJson(`${url}/get_sequence_logprobs/`, signal, retry);
+  } catch (error) {
+    const status = error instanceof ScoringError ? error.status : undefined;
+    if (status === 404) return undefined;
+    // 405: it is there, and takes another method.
+    if (status !== 405) throw error;
+  }
   return {
     name: 'trl',
     described: { engine: 'trl' },

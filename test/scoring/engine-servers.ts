@@ -69,7 +69,6 @@ export async function startEngine(kind: 'vllm' | 'sglang' | 'trl', faults: Fault
   function answer(path: string, body: Body): unknown {
     if (path === '/v1/models') return { data: [{ id: 'policy' }] };
     if (path === '/get_model_info') return { model_path: 'policy', weight_version: '12' };
-    if (path === '/health/') return { status: 'ok' };
     if (kind === 'vllm' && path === '/v1/completions') {
       const choices = body.prompt.map((ids, index) => {
         const all = ids.map((id, place) =>
@@ -135,6 +134,8 @@ export async function startEngine(kind: 'vllm' | 'sglang' | 'trl', faults: Fault
       await pause((faults.slowness ?? 0) * pairs);
       underWay -= tokensOf(body);
     }
+    const isPost = request.method === 'POST';
+    if (kind === 'trl' && request.url === '/get_sequence_logprobs/' && !isPost) return say(405, {});
     const said = answer(request.url ?? '', body);
     if (said === undefined) say(404, { detail: 'Not Found' });
     else say(200, said);

@@ -66,6 +66,16 @@ describe.each(KINDS)('%s', (_, name, kind) => {
   });
 });
 
+describe("a server of newer TRL, which is vLLM's own", () => {
+  it.each<Faults>([{}, { noTokens: true }])('is asked as vLLM is (%j)', async (faults) => {
+    const server = await startEngine('vllm', faults);
+    servers.push(server);
+    const ofTrl = await openScoringEngine('trl', server.url, { retry });
+    const ofVllm = await openScoringEngine('vllm', server.url, { retry });
+    expect(ofTrl.described).toEqual(ofVllm.described);
+  });
+});
+
 describe.each(KINDS.slice(1))('%s', (_, name, kind) => {
   it.each([
     null,
