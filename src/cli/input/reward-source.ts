@@ -8,6 +8,7 @@ import { openEngine } from '../../engine/open-engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';
 import type { FilterSettings } from '../../filter/input/filter-options.js';
 import { isStepName } from '../../logs/input-names.js';
+import { UnreadFileError } from '../../logs/rollouts/rows/unread-file.js';
 import type { StepData } from '../../logs/steps/step-data.js';
 import { readStepFile } from '../../logs/steps/step-file.js';
 import { nameOf } from '../../logs/stores/store.js';
@@ -43,8 +44,15 @@ export async function readFilterSource(
   // What says how lines of text are written is about lines of rewards.
   const isText = stdin || form.encoding !== undefined || form.delimiter !== undefined;
   const logged = isText ? undefined : await fromRollouts(path, logs, signal);
-  if (logged !== undefined) return logged;
-  return fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), form, signal);
+  if (logged !== undefined && !(logged instanceof UnreadFileError)) return logged;
+  try {
+    return await fromLines(stdin ? 'stdin' : path, stdin ? process.stdin : createReadStream(path), form, signal);
+  } catch (error) {
+    // Its lines have other names than those of rewards, and what they mean can be guessed.
+    const isOther = error instanceof FileError && error.problem.startsWith('line 1 has no ');
+    if (!isOther || logged?.guess?.reward === undefined) throw error;
+    throw new FileError({ path }, logged.problem.replaceAll('collapsar analyze', 'collapsar filter'));
+  }
 }
 
 async function fromLines(

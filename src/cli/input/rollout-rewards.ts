@@ -7,6 +7,7 @@ import type { Texts } from '../../logs/rollouts/columns.js';
 import { type LogOptions, logReading } from '../../logs/rollouts/log-options.js';
 import type { LoggedColumns } from '../../logs/rollouts/rollout.js';
 import { type LoggedStep, RolloutLogs } from '../../logs/rollouts/rollout-logs.js';
+import { UnreadFileError } from '../../logs/rollouts/rows/unread-file.js';
 import type { FilterSource } from './filter-source.js';
 
 /** How a log is read, and which of its steps is meant. */
@@ -18,21 +19,23 @@ export interface LogChoice extends LogOptions {
 
 /**
  * @param path of a file, a folder or a glob
- * @returns undefined where nobody says how it is to be read, and no reader of logs knows it: lines of rewards
+ * @returns undefined, or what can be done, where nobody says how it is to be read, and no reader of logs knows it: lines of rewards
  * @throws FileError for what cannot be used, several steps where none is chosen, or one without rewards or groups
  */
 export async function fromRollouts(
   path: string,
   { step, maxMemory, ...options }: LogChoice,
   signal: AbortSignal,
-): Promise<FilterSource | undefined> {
+): Promise<FilterSource | UnreadFileError | undefined> {
   const isSaid = step !== undefined || Object.keys(options).length > 0;
   if (!isSaid && !isLogName(path)) return undefined;
   const logs = new RolloutLogs({ ...logReading(options), maxMemory: logMemory({ maxMemory }) }, signal);
   try {
     const { steps, problems, notes } = await logs.find(path);
     const [problem] = problems;
-    if (steps.length === 0 && !isSaid && !/\.parquet$/.test(path)) return undefined;
+    if (steps.length === 0 && !isSaid && !/\.parquet$/.test(path)) {
+      return problem instanceof UnreadFileError ? problem : undefined;
+    }
     if (problem !== undefined) throw problem;
     const { step: read, errors } = await logs.read(chosen(path, steps, step, notes));
     // A group that lacks a rollout is another group.

@@ -33,7 +33,7 @@ export function addLogOptions(command: Command): Command {
     )
     .option(
       '--columns <map>',
-      "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file; of any log: environment=…",
+      "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file; of any log: environment=…; auto: what the names of the columns tell",
       columnMap,
     )
     .option(
@@ -81,7 +81,7 @@ export function withoutLogFlags<Flags extends LogFlags>(flags: Flags): Omit<Flag
 
 /** The text of an option with several parts, as one types it. */
 export function logFlagText(name: string, value: unknown): string {
-  if (name === 'columns')
+  if (name === 'columns' && value !== 'auto')
     return Object.entries(value as object)
       .map(([own, column]) => `${own}=${column}`)
       .join(',');
@@ -93,6 +93,7 @@ export function logFlagText(name: string, value: unknown): string {
 }
 
 function columnMap(text: string, before: LogFlags['columns']): NonNullable<LogFlags['columns']> {
+  if (text === 'auto') return text;
   const pairs = text.split(',').map((pair) => {
     const [, own = '', column = ''] = /^\s*([a-z_]+)=(.+)$/.exec(pair) ?? [];
     if (!OWN_COLUMNS.includes(own as OwnColumn)) {
@@ -100,7 +101,7 @@ function columnMap(text: string, before: LogFlags['columns']): NonNullable<LogFl
     }
     return [own, column] as const;
   });
-  return { ...before, ...Object.fromEntries(pairs) };
+  return { ...(before === 'auto' ? {} : before), ...Object.fromEntries(pairs) };
 }
 
 function tags(text: string): NonNullable<LogFlags['reasoning']> {

@@ -1,7 +1,7 @@
 // Files and paths that could not be used -> the list of them that a user reads, at the end, on stderr.
 
 import type { FileError } from '../../checks/errors.js';
-import { counted, escaped } from '../../checks/words.js';
+import { counted, escaped, escapedLines } from '../../checks/words.js';
 import { wrap } from './text-wrap.js';
 
 /** Named in a note at most. */
@@ -23,8 +23,14 @@ export function remarks(notes: readonly string[], width: number): string {
   return notes.map((note) => `${wrap(escaped(note), width, 'note: ')}\n`).join('');
 }
 
+/** The problem may have lines of its own; what names the file has none. */
+function failureLines({ message, problem }: FileError): string {
+  const at = message.endsWith(problem) ? message.length - problem.length : message.length;
+  return escaped(message.slice(0, at)) + escapedLines(message.slice(at));
+}
+
 /** @param rest what became of the others, in words */
 export function failedFiles(failures: readonly FileError[], rest: string): string {
   const what = failures.length === 1 ? '1 file or path' : `${failures.length} files or paths`;
-  return `${what} could not be used; ${rest}.\n${failures.map(({ message }) => `  ${escaped(message)}\n`).join('')}`;
+  return `${what} could not be used; ${rest}.\n${failures.map((failure) => `  ${failureLines(failure)}\n`).join('')}`;
 }

@@ -9,9 +9,11 @@ import { naturalOrder } from '../stores/natural-order.js';
 import { nameOf } from '../stores/store.js';
 import { type Container, PICKLED_ADVICE, type Place, placeOf, type RolloutFormat } from './format.js';
 import { FORMATS } from './formats/index.js';
+import type { ColumnNames } from './formats/rollouts/reader.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { type FormatChoice, formatOf, MAPPED } from './json-lines/parse-lines.js';
 import { headOf } from './rows/file-head.js';
+import { guessOf, unreadFile } from './rows/unread-file.js';
 
 export interface LogFile {
   readonly path: string;
@@ -21,6 +23,15 @@ export interface LogFile {
   readonly bytes: number;
   /** Tells one content of the file from another. */
   readonly stamp: string;
+}
+
+/** For columns: those that their names tell, of each file. */
+export const AUTO = 'auto';
+
+/** The reader that is forced, or what is known of the columns. */
+export interface LogChoice {
+  readonly name?: string | undefined;
+  readonly columns?: ColumnNames | typeof AUTO | undefined;
 }
 
 export interface FoundLogs {
@@ -50,7 +61,7 @@ const MOST_NAMED = 5;
  */
 export async function findLogs(
   found: FoundInputs,
-  choice: Partial<FormatChoice> | undefined,
+  choice: LogChoice | undefined,
   signal: AbortSignal | undefined,
   seen?: Map<string, LogFile> | undefined,
 ): Promise<FoundLogs> {
@@ -63,21 +74,19 @@ export async function findLogs(
       const before = seen?.get(candidate.path);
       const isSame = before !== undefined && before.stamp === (await stampOf(candidate.path, signal));
       const outcome = isSame ? before : await lookAt(candidate, choice, signal);
-      if (typeof outcome === 'object' && !(outcome instanceof FileError)) seen?.set(candidate.path, outcome);
+      if (outcome !== undefined && 'choice' in outcome) seen?.set(candidate.path, outcome);
       outcomes.set(candidate, outcome);
     }
   };
   await Promise.all(Array.from({ length: OPEN_AT_ONCE }, lookAtSome));
   const files: LogFile[] = [];
   const problems: FileError[] = [];
-  const unknown: string[] = [];
   const passed: string[] = [];
   for (const candidate of candidates) {
     const outcome = outcomes.get(candidate);
     if (outcome instanceof FileError) problems.push(outcome);
-    else if (typeof outcome === 'string') {
-      unknown.push(outcome);
-      if (!SETTINGS.test(candidate.path)) passed.push(outcome);
+    else if (isUnread(outcome)) {
+      if (!SETTINGS.test(candidate.path)) passed.push(outcome.words);
     } else if (outcome !== undefined) files.push(outcome);
   }
   const notes: string[] = [];
@@ -98,23 +107,35 @@ export async function findLogs(
   return { files, problems, notes, empty };
 }
 
-/** A log, what is wrong with it, the words for one that no reader knows, or undefined for what lies beside a log. */
-type Outcome = LogFile | FileError | string | undefined;
+/** A log, what is wrong with it, what is said of a file that no reader knows, or undefined for what lies beside a log. */
+type Outcome = LogFile | FileError | Unread | undefined;
+
+interface Unread {
+  readonly path: string;
+  /** Its name, and what it has. */
+  readonly words: string;
+  /** What can be done about it, in lines. */
+  readonly advice: string;
+}
+
+const isUnread = (outcome: Outcome): outcome is Unread => outcome !== undefined && 'words' in outcome;
 
 /** @returns undefined where there is a log, or a problem is said */
 function reasonOfNone(searched: Searched, found: FoundInputs, outcomes: ReadonlyMap<Hit, Outcome>): string | undefined {
-  const unknown: string[] = [];
+  const unknown: Unread[] = [];
   let pickle: string | undefined;
   for (const hit of searched.hits()) {
     const outcome = outcomes.get(hit);
-    if (typeof outcome === 'object') return undefined;
-    if (typeof outcome === 'string') unknown.push(outcome);
+    if (isUnread(outcome)) unknown.push(outcome);
+    else if (outcome !== undefined) return undefined;
     if (hit.kind === 'pickle') pickle ??= hit.path;
   }
   if (found.problems.some(({ path }) => isWithin(path, searched))) return undefined;
   if (pickle !== undefined) return `holds ${printable(nameOf(pickle))} and the like: ${PICKLED_ADVICE}`;
-  if (unknown.length === 0) return withoutLogs(searched, found);
-  return `holds no rollouts that a reader knows: ${unknown.slice(0, MOST_NAMED).join('; ')}. ${whatIsRead()}`;
+  // Settings lie beside a log: another file is what is meant.
+  const [first] = unknown.sort((a, b) => Number(SETTINGS.test(a.path)) - Number(SETTINGS.test(b.path)));
+  if (first === undefined) return withoutLogs(searched, found);
+  return `holds no rollouts that a reader knows; of ${first.words.split(' (')[0]}: ${first.advice}`;
 }
 
 /** Undefined for a file that cannot be opened. */
@@ -126,7 +147,7 @@ async function stampOf(path: string, signal: AbortSignal | undefined): Promise<s
 
 async function lookAt(
   { path, root, from }: Hit,
-  { name: forced, columns }: Partial<FormatChoice> = {},
+  { name: forced, columns: given }: LogChoice = {},
   signal: AbortSignal | undefined,
 ): Promise<Outcome> {
   // What a glob matches is named by it.
@@ -143,21 +164,28 @@ async function lookAt(
   }
   const container = containerOf(path) ?? 'json-lines';
   try {
-    const mapped = Object.values(columns ?? {}).filter((column) => column !== undefined);
-    const { rows, missing, steps, bytes, stamp } = await headOf(path, container, mapped, STEP_FIELDS, signal);
+    const isGuessed = given === AUTO;
+    const mapped = Object.values(isGuessed ? {} : (given ?? {})).filter((column) => column !== undefined);
+    const head = await headOf(path, container, mapped, STEP_FIELDS, signal);
+    const { rows, missing, steps, bytes, stamp } = head;
     if (rows.length === 0)
       return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
     const keys = new Set(rows.flatMap((row) => [...row]));
-    const format = forced === undefined ? recognised(path, root, container, rows) : formatOf({ name: forced, columns });
+    const columns = isGuessed ? guessOf(path, container, head) : given;
+    const isUnguessed = isGuessed && columns === undefined;
+    const named = forced === undefined || isUnguessed ? undefined : formatOf({ name: forced, columns });
+    const format = forced === undefined ? recognised(path, root, container, rows) : named;
     if (format === undefined || !format.containers.includes(container)) {
-      const found = `${name} (${printable([...keys].join(', ')) || 'no JSON objects'})`;
-      return isNamed ? new FileError({ path }, `no reader knows it: it has ${found}. ${whatIsRead()}`) : found;
+      const error = unreadFile(root ?? path, path, container, head);
+      const words = `${name} (${printable([...keys].join(', ')) || 'no JSON objects'})`;
+      return isNamed ? error : { path, words, advice: error.problem };
     }
     const problem = missing.length > 0 ? missingColumns(missing, keys) : unfitting(format, container, rows, path, root);
     if (problem !== undefined) {
       // In a folder other files may lie beside the log.
       const isOther = forced !== MAPPED || missing.length === mapped.length;
-      return isNamed || !isOther ? new FileError({ path }, problem) : `${name} (${problem})`;
+      if (isNamed || !isOther) return new FileError({ path }, problem);
+      return { path, words: `${name} (${problem})`, advice: problem };
     }
     return {
       path,
@@ -230,12 +258,6 @@ function unfitting(
   }
   const advice = other === undefined ? '' : `; ${other.name} reads it (--format ${other.name})`;
   return `is no log of ${name}, which has ${needs}; the file has ${there}${advice}`;
-}
-
-/** For messages: what each reader wants, and the way out. */
-function whatIsRead(): string {
-  const formats = FORMATS.map(({ name, needs }) => `${name} (${needs})`).join('; ');
-  return `Read are ${formats}; or name the columns yourself: --columns step=…,group=…,output=…,reward=…`;
 }
 
 /** @throws {ArgumentError} for the name of no format */

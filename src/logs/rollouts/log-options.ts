@@ -3,7 +3,7 @@
 import { ArgumentError } from '../../checks/errors.js';
 import { is, type OptionTable } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
-import { checkFormat } from './find-logs.js';
+import { AUTO, checkFormat } from './find-logs.js';
 import { type ColumnNames, mappedColumns } from './formats/rollouts/reader.js';
 import { MAPPED } from './json-lines/parse-lines.js';
 import { checkTags, type ReasoningTags, THINK } from './reasoning.js';
@@ -16,9 +16,9 @@ export interface LogOptions {
   format?: string | undefined;
   /**
    * Columns of a table of anyone's: our name of each -> its name in the file. JSON lines, Parquet and CSV. With a
-   * format, or alone, `environment` names the column of a trainer's log that says it.
+   * format, or alone, `environment` names the column of a trainer's log that says it. 'auto': what their names tell.
    */
-  columns?: ColumnNames | undefined;
+  columns?: ColumnNames | 'auto' | undefined;
   /** Tags around the reasoning, or that all of the response is reasoning. Default: <think> and </think>. */
   reasoning?: ReasoningTags | undefined;
   /** Ids of these tags, for logs of token ids. */
@@ -48,9 +48,15 @@ export const LOG_OPTIONS: OptionTable<LogOptions> = {
 export function logReading(options: LogOptions): LogReading {
   const { format, columns, reasoning = THINK, tagTokens, groupSize, rewardColumns } = options;
   if (format !== undefined) checkFormat(format);
-  if (columns !== undefined) {
+  if (columns === AUTO && format !== undefined) {
+    throw new ArgumentError('options.columns', "go without a format: 'auto' says what the columns are");
+  }
+  if (columns !== undefined && columns !== AUTO) {
     if (typeof columns !== 'object' || columns === null) {
-      throw new ArgumentError('options.columns', `got ${shown(columns)}, expected { step: '…', output: '…', … }`);
+      throw new ArgumentError(
+        'options.columns',
+        `got ${shown(columns)}, expected { step: '…', output: '…', … } or 'auto'`,
+      );
     }
     mappedColumns(columns);
     if (format !== undefined && !onlyEnvironment(columns)) {
@@ -72,7 +78,8 @@ export function logReading(options: LogOptions): LogReading {
 }
 
 /** Whether they name the environment alone, which is known beside whatever a reader finds. */
-export function onlyEnvironment(columns: ColumnNames): boolean {
+export function onlyEnvironment(columns: NonNullable<LogOptions['columns']>): boolean {
+  if (columns === AUTO) return false;
   const named = Object.entries(columns).filter(([, column]) => column !== undefined);
   return named.length > 0 && named.every(([name]) => name === 'environment');
 }

@@ -22,6 +22,7 @@ type Said = Pick<Rollout, 'output' | 'reasoning' | 'action'>;
 /** ShareGPT's and others' names. */
 const ROLES: Readonly<Record<string, string>> = {
   human: 'user',
+  ai: 'assistant',
   gpt: 'assistant',
   chatgpt: 'assistant',
   model: 'assistant',
@@ -70,7 +71,12 @@ function beginsAsChat(text: LoggedText): boolean {
 
 function messageOf(value: unknown, name: string): Message {
   const message = fieldsOf(value, name);
-  const role = message.text('role') ?? message.text('from');
+  const type = message.value('type');
+  const role = message.text('role') ?? message.text('from') ?? (isRole(type) ? type : undefined);
+  if (role === undefined && typeof type === 'string') {
+    const item = itemOf(message, type, name);
+    if (item !== undefined) return item;
+  }
   const content = message.value('content') ?? message.value('value');
   const calls = callsOf(message, name);
   if (role === undefined && content === undefined && calls.length === 0) {
@@ -94,6 +100,28 @@ function messageOf(value: unknown, name: string): Message {
     calls: all,
     seen: lines([shown.join(''), ...all]),
   };
+}
+
+/** LangChain says the role so. */
+function isRole(type: unknown): type is string {
+  return typeof type === 'string' && ['human', 'ai', 'system', 'tool'].includes(type);
+}
+
+/** What is no message among the items of OpenAI's Responses: reasoning, a call, or what a tool gave. */
+function itemOf(item: ObjectFields, type: string, name: string): Message | undefined {
+  const said = { role: 'assistant', content: '', reasoning: undefined, calls: [], seen: '' };
+  if (type === 'reasoning') {
+    const parts = ['summary', 'content'].flatMap((key) => partsOf(item.value(key) ?? [], `${name}.${key}`));
+    return parts.length === 0 ? said : { ...said, reasoning: parts.map(({ text }) => text).join('\n') };
+  }
+  if (type.endsWith('_call')) {
+    const call = callText(item);
+    return { ...said, calls: [call], seen: call };
+  }
+  if (!type.endsWith('_output')) return undefined;
+  const output = item.value('output') ?? '';
+  const content = typeof output === 'string' ? output : jsonOf(output);
+  return { ...said, role: 'tool', content, seen: content };
 }
 
 interface Part {
@@ -208,6 +236,15 @@ export function saidIn(line: Fields, name: string): { [Column in keyof Said]?: L
   return spokenIn(messagesOf(value, name));
 }
 
+/** What stands before the assistant's first turn in a field that is a whole chat. */
+export function heardIn(line: Fields, name: string): string | undefined {
+  const value = line.isText(name) ? chatIn(line.written(name) as LoggedText, name) : line.value(name);
+  if (!Array.isArray(value)) return undefined;
+  const chat = line.isText(name) ? (value as Message[]) : messagesOf(value, name);
+  const first = chat.findIndex(({ role }) => role === 'assistant');
+  return first > 0 ? promptText(chat.slice(0, first)) : undefined;
+}
+
 /** What the assistant says in a chat that is a response; a text without a role is the assistant's. */
 export function spokenIn(messages: readonly Message[]): Said {
   return spokenBy(messages.filter(({ role }) => role === 'assistant' || role === ''));
@@ -218,7 +255,7 @@ export function spokenIn(messages: readonly Message[]): Said {
  * is the reasoning. The action is what it called, else what it said last beside its reasoning.
  */
 export function spokenBy(turns: readonly Message[]): Said {
-  const output = turns.map(({ content, calls }) => lines([content, ...calls])).join('\n');
+  const output = lines(turns.map(({ content, calls }) => lines([content, ...calls])));
   const calls = turns.flatMap((turn) => turn.calls);
   const reasoned = turns.filter(({ reasoning }) => reasoning !== undefined);
   const called = calls.length > 0 ? { action: calls.join('\n') } : {};

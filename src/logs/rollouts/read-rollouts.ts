@@ -76,6 +76,8 @@ export async function* readRollouts(
     for await (const { step, errors } of inTurn(steps, (one) => logs.read(one))) {
       errors.forEach(report);
       if (step !== undefined) yield withStrings(step);
+      // Those that follow may have been read already.
+      signal?.throwIfAborted();
     }
   } finally {
     await logs.close();

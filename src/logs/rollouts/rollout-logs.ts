@@ -8,7 +8,7 @@ import { type FoundInputs, findInputs, type Searched } from '../find-inputs.js';
 import { headerDigest } from '../steps/step-digest.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
-import { findLogs, type LogFile } from './find-logs.js';
+import { findLogs, type LogChoice, type LogFile } from './find-logs.js';
 import { type Container, isCompressed, type Place, plainName, type RolloutFormat } from './format.js';
 import { type GatherStepOptions, gatherStep, type StepOrigin } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
@@ -31,7 +31,7 @@ import { StepRows } from './rows/step-rows.js';
 /** How logs are read. */
 export interface LogReading {
   /** The reader that is forced, or the column of environments for whichever reader it is. */
-  readonly choice: Partial<FormatChoice> | undefined;
+  readonly choice: LogChoice | undefined;
   readonly gathering: GatherStepOptions;
   /** Threads that parse JSON lines. Default: one a processor. */
   readonly threads?: number | undefined;

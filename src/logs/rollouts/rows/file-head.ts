@@ -4,6 +4,7 @@ import { CsvFile } from '../csv-log.js';
 import type { Fields } from '../fields.js';
 import type { Container } from '../format.js';
 import { JsonFields, keysOf } from '../json-lines/json-fields.js';
+import { parseJsonLine } from '../json-lines/json-line.js';
 import { LineFile } from '../json-lines/line-blocks.js';
 import { ParquetFile } from '../parquet/parquet-log.js';
 import { followingPaths, rootOf, withRoots } from './dotted-paths.js';
@@ -17,11 +18,19 @@ export interface FileHead {
   readonly steps: ReadonlyMap<string, ReadonlySet<number>>;
   readonly bytes: number;
   readonly stamp: string;
+  /** Of JSON: the first lines, whole ones. */
+  readonly lines?: Buffer;
+  /** Of JSON: names of what is in the objects of the first whole row, as paths. */
+  readonly paths?: () => string[];
 }
 
 /** Enough to see the keys of most first lines; longer ones are looked at further. */
 const HEAD_BYTES = 2 ** 16;
 const LONGEST_HEAD = 2 ** 23;
+
+/** Names in objects that are looked at. */
+const MOST_PATHS = 200;
+const DEEPEST_PATH = 3;
 
 /** A heading, or rows that lack a key, may come first. */
 const MOST_ROWS = 100;
@@ -91,7 +100,7 @@ function rowsIn(
   length: number,
   names: readonly string[],
   stepFields: readonly string[],
-): Pick<FileHead, 'rows' | 'missing' | 'steps'> {
+): Pick<FileHead, 'rows' | 'missing' | 'steps' | 'lines' | 'paths'> {
   const known = new Map<string, ReadonlySet<string>>();
   const missing = new Set(names);
   const read = [...names, ...stepFields];
@@ -121,7 +130,34 @@ function rowsIn(
     rows: [...known.values()].filter(({ size }, _, { length: sets }) => size > 0 || sets === 1),
     missing: whole === 0 ? [] : [...missing],
     steps,
+    lines: bytes.subarray(first, begin),
+    paths: () => pathsIn(bytes.subarray(first, length)),
   };
+}
+
+/** Of the first line that is an object: what stands in its objects, and in the first of a list of them. */
+function pathsIn(bytes: Buffer): string[] {
+  const found: string[] = [];
+  const look = (value: unknown, at: string, depth: number): void => {
+    if (depth > DEEPEST_PATH || typeof value !== 'object' || value === null) return;
+    for (const [name, inner] of Object.entries(Array.isArray(value) ? value.slice(0, 1) : value)) {
+      if (found.length >= MOST_PATHS || name.includes('.')) continue;
+      const path = at === '' ? name : `${at}.${name}`;
+      if (depth > 0) found.push(path);
+      look(inner, path, depth + 1);
+    }
+  };
+  for (const line of bytes.toString('utf8').split('\n')) {
+    try {
+      const value = parseJsonLine(line);
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) continue;
+      look(value, '', 0);
+      return found;
+    } catch {
+      // The next one may be whole.
+    }
+  }
+  return found;
 }
 
 /** What a row has at a path; undefined for a line that is no row, or not whole. */

@@ -5,7 +5,7 @@ import { placeByNames } from '../../../place-names.js';
 import { COLUMN_NAMES, COLUMNS, OWN_COLUMNS, type OwnColumn, ownName, type RowValues } from '../../columns.js';
 import { type Fields, floatsOf } from '../../fields.js';
 import { type RolloutFormat, rollout } from '../../format.js';
-import { promptIn, saidIn } from '../../messages.js';
+import { heardIn, promptIn, saidIn } from '../../messages.js';
 import type { LoggedRollout } from '../../rollout.js';
 import { followingPaths, withRoots } from '../../rows/dotted-paths.js';
 import { environmentName } from '../../rows/environments.js';
@@ -82,7 +82,9 @@ function ownRow(line: Fields, names: ColumnNames): LoggedRollout {
     if (kind === 'said') Object.assign(row, saidIn(line, column));
     else Object.assign(row, { [name]: READ[kind](line, column) ?? row[name] });
   }
-  return rollout({ ...row, length: row.length ?? row.tokens?.length });
+  // A whole chat has its prompt with it.
+  const prompt = row.prompt ?? (names.output === undefined ? undefined : heardIn(line, names.output));
+  return rollout({ ...row, prompt, length: row.length ?? row.tokens?.length });
 }
 
 /** How a column of each kind is read. */
