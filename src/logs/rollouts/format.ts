@@ -45,6 +45,8 @@ export interface RolloutFormat {
    * Fields that are read: others are stepped over. Of Parquet with columns of any name, those that `columnsOf` picks.
    */
   readonly fields: readonly string[];
+  /** Rows of JSON have fields of any name, all of which are read. */
+  readonly hasOtherFields?: boolean;
   /** Columns of a table to read beside `fields`. */
   columnsOf?(columns: readonly TableColumn[]): readonly string[];
   /** Field that holds the step, where paths do not; it may be a path into an object. */

@@ -17,6 +17,7 @@ import { readLogLines } from './json-lines/line-log.js';
 import { type BlockContext, type FormatChoice, formatOf } from './json-lines/parse-lines.js';
 import { ParsePool } from './json-lines/parse-pool.js';
 import { type LogPart, type Range, WHOLE_FILE } from './log-part.js';
+import type { Column } from './parquet/column-fields.js';
 import { ParquetFile } from './parquet/parquet-log.js';
 import { leaveOutCopies, type SeenContents } from './repeats/copies.js';
 import { lastTimes, type Restart } from './repeats/last-times.js';
@@ -230,6 +231,15 @@ export class RolloutLogs {
         for (const part of parts) {
           const file = await openLog(part, this.signal, this.reading.maxMemory);
           try {
+            if (file instanceof LineFile) {
+              const lines = new StepRows();
+              const context = { path: part.path, place: part.place, choice: format, step: part.step };
+              const ranges = part.ranges ?? WHOLE_FILE.ranges;
+              for await (const { batch, line } of readLogLines(file, ranges, context, this.#pool, this.signal))
+                lines.add(batch, line);
+              rows.add(numberColumns(lines), 0, lines.rows);
+              lines.release();
+            }
             if (!(file instanceof ParquetFile)) continue;
             const names = new Set(['prompt', ...(reader.columnsOf?.(file.columns) ?? [])]);
             const pieces = file.pieces(part.ranges ?? WHOLE_FILE.ranges, names, this.signal);
@@ -320,6 +330,17 @@ export class RolloutLogs {
     this.#files.delete(path);
     await (await opened?.file.catch(() => undefined))?.close();
   }
+}
+
+/** The parts of the rewards of rows, and their prompts, as a table has them. */
+function numberColumns(rows: StepRows): ReadonlyMap<string, Column> {
+  const parts = rows.column<Readonly<Record<string, number>>>('rewards') ?? [];
+  const names = [...new Set(parts.flatMap((part) => Object.keys(part ?? {})))];
+  rows.readTexts('prompt');
+  return new Map<string, Column>([
+    ['prompt', { values: rows.column<string>('prompt') ?? [], isText: true }],
+    ...names.map((name) => [name, { values: parts.map((part) => part?.[name]), isText: false }] as const),
+  ]);
 }
 
 /** A step under way to being listed. */

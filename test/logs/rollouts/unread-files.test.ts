@@ -26,7 +26,7 @@ const chat = (at: number, [user, assistant, role, content]: readonly string[]) =
 ];
 
 const LOGS: Readonly<Record<string, (at: number) => object>> = {
-  'ids and completions': (at) => ({ task_id: `B/${at >> 2}`, completion: words(at), passed: at % 3 === 0 }),
+  'ids and completions': (at) => ({ question_id: `B/${at >> 2}`, completion: words(at), correct: at % 3 === 0 }),
   'questions in a list of samples': (at) => ({
     idx: at,
     question: `q ${at}`,
@@ -44,8 +44,8 @@ const LOGS: Readonly<Record<string, (at: number) => object>> = {
     choices: [{ message: { role: 'assistant', content: words(at) } }],
     score: at % 3,
   }),
-  'whole chats': (at) => ({ messages: chat(at, ['user', 'assistant', 'role', 'content']), reward: at % 3 }),
-  'chats of ShareGPT': (at) => ({ id: at, conversations: chat(at, ['human', 'gpt', 'from', 'value']), score: at % 3 }),
+  'whole chats': (at) => ({ conversation: chat(at, ['user', 'assistant', 'role', 'content']), reward: at % 3 }),
+  'chats of ShareGPT': (at) => ({ id: at, traj: chat(at, ['human', 'gpt', 'from', 'value']), score: at % 3 }),
   'chats of LangChain': (at) => ({ trajectory: chat(at, ['human', 'ai', 'type', 'content']), success: at % 2 === 0 }),
   'our columns without a step': (at) => ({ group: at >> 2, output: words(at), reward: at % 3 }),
 };
@@ -91,7 +91,7 @@ describe('a file that no reader knows', () => {
     });
     const { err } = await collapsar(['analyze', path]);
     const args = firstCommand(err);
-    expect(args).toEqual(['analyze', path, '--columns', 'group=task_id,output=completion,reward=passed']);
+    expect(args).toEqual(['analyze', path, '--columns', 'group=question_id,output=completion,reward=correct']);
     expect((await collapsar(args)).status).toBe(0);
   });
 

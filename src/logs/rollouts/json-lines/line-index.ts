@@ -213,5 +213,6 @@ function stepOf(fields: Fields, name: string): number | undefined {
 
 function firstOf(values: readonly unknown[]): number | undefined {
   const [first] = values;
-  return typeof first === 'number' && Number.isSafeInteger(first) && first >= 0 ? first : undefined;
+  const step = typeof first === 'string' && first !== '' ? Number(first) : first;
+  return typeof step === 'number' && Number.isSafeInteger(step) && step >= 0 ? step : undefined;
 }

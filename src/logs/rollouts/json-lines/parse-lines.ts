@@ -1,6 +1,7 @@
 // Whole lines of JSON in, their rollouts out. Runs on any thread: it knows bytes and a format's name, nothing else.
 import { isUtf8 } from 'node:buffer';
-import { type Fields, LineProblem } from '../fields.js';
+import { printable } from '../../../checks/words.js';
+import { type Fields, fieldsOf, LineProblem } from '../fields.js';
 import type { RolloutFormat, RowContext } from '../format.js';
 import { FORMATS } from '../formats/index.js';
 import { type ColumnNames, mappedColumns } from '../formats/rollouts/reader.js';
@@ -9,6 +10,7 @@ import type { LoggedRollout } from '../rollout.js';
 import { withEnvironment } from '../rows/environments.js';
 import { BatchBuilder, type RowBatch } from '../rows/row-batch.js';
 import { JsonFields } from './json-fields.js';
+import { parseJsonLine } from './json-line.js';
 import { jsonSize } from './json-size.js';
 import { isBlank } from './line-blocks.js';
 import { ScannedLines } from './scanned-lines.js';
@@ -59,11 +61,14 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
     for (let line = 0; line < scanned.count; line++) {
       const { begin, end, isRead } = scanned.line(line);
       if (!isRead && isBlank(slice, begin, end)) continue;
+      let isWhole = isRead;
       try {
         if (!allText) checkText(slice.subarray(begin, end));
         if (end - begin > LONG_LINE) checkSize(slice.subarray(begin, end), context.maxMemory);
         // What is unusual is read with all care, to say what is wrong where it is wrong.
-        const read = isRead ? fields.take(scanned, line) : fields.read(slice, begin, end);
+        const known = isRead ? fields.take(scanned, line) : fields.read(slice, begin, end);
+        isWhole = true;
+        const read = format.hasOtherFields ? wholeLine(slice, begin, end) : known;
         for (const row of format.rows(read, context)) {
           checkRow(row, context, format);
           batch.add(format.groupIsLine ? { ...row, line: lines + line } : row);
@@ -71,7 +76,7 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
       } catch (error) {
         if (!(error instanceof LineProblem)) throw error;
         // The writer has not come to its end yet.
-        if (from + end === bytes.length && isLast && !error.isWhole) isCut = true;
+        if (from + end === bytes.length && isLast && !isWhole && !error.isWhole) isCut = true;
         else batch.fail({ line: lines + line, offset: from + begin, problem: error.message });
       }
     }
@@ -80,6 +85,16 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
     from = to;
   }
   return batch.finish(lines, isCut, hasTexts ? room : undefined);
+}
+
+/** All fields of a line that is known to be an object. @throws {LineProblem} where a value in it is no JSON */
+function wholeLine(bytes: Buffer, begin: number, end: number): Fields {
+  try {
+    return fieldsOf(parseJsonLine(bytes.toString('utf8', begin, end).replace(/^\ufeff/, '')), 'the line');
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new LineProblem(`no JSON: ${printable(error.message)}`);
+  }
 }
 
 /** Bytes of lines that are looked through at a time. */

@@ -11,7 +11,7 @@ export const reader: RolloutFormat = {
   needs: 'trajectories (each with messages_and_choices or messages, and a reward)',
   setting: 'on by default; `.art/PROJECT/models/MODEL/trajectories/SPLIT/*.jsonl`',
   gives: 'chats, rewards; a line is a group',
-  recognises: (keys) => keys.has('trajectories'),
+  recognises: (keys) => keys.has('trajectories') && !keys.has('episode_id'),
   fields: ['trajectories'],
   place: placeOf,
   groupIsLine: true,

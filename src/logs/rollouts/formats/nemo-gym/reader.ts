@@ -1,0 +1,58 @@
+// NeMo Gym: rollouts.jsonl of `ng_collect_rollouts`, a line a rollout: what was asked of OpenAI's Responses, what came,
+// the reward and the verifier's own fields. Agents that keep a list for each turn repeat in it what came before. Tokens
+// are there where the model's server gives them. nemo_gym/rollout_collection.py, openai_utils.py at 07d6b0d0.
+
+import { type Fields, fieldsOf, floatsOf, tokensOf } from '../../fields.js';
+import { hasAll, type RolloutFormat, rollout } from '../../format.js';
+import { chatOf, messagesOf } from '../../messages.js';
+import { environmentName } from '../../rows/environments.js';
+
+export const reader: RolloutFormat = {
+  name: 'nemo-gym',
+  containers: ['json-lines'],
+  needs: 'responses_create_params, response',
+  setting: '`ng_collect_rollouts +output_jsonl_fpath=rollouts.jsonl`',
+  gives: 'chats, calls of tools, rewards, lengths, cut responses; token ids and log-probs where the server gave them',
+  environment: '`agent_ref.name`',
+  recognises: (keys) => hasAll(keys, 'responses_create_params', 'response'),
+  fields: ['responses_create_params', 'response', 'reward', '_ng_task_index', '_ng_rollout_index', 'agent_ref'],
+  rows: (line) => {
+    const response = line.object('response');
+    const listed = response.list('output') ?? [];
+    const items = listed.every(Array.isArray) ? ((listed.at(-1) ?? []) as readonly unknown[]) : listed;
+    const asked = messagesOf(line.object('responses_create_params').value('input') ?? [], 'input');
+    const { prompt, ...said } = chatOf([...asked, ...messagesOf(items, 'response.output')]);
+    const [group, sample] = [line.id('_ng_task_index'), line.id('_ng_rollout_index')];
+    const usage = response.object('usage');
+    const cut = response.object('incomplete_details').text('reason');
+    return [
+      rollout({
+        group,
+        prompt,
+        ...said,
+        ...tokensIn(items.map((item, at) => fieldsOf(item, `response.output[${at}]`))),
+        reward: line.outcome('reward'),
+        length: usage.count('output_tokens'),
+        truncated: response.text('status') === undefined ? undefined : cut === 'max_output_tokens',
+        sample: group === undefined || sample === undefined ? undefined : `${group}/${sample}`,
+        environment: environmentName(line.value('agent_ref')),
+      }),
+    ];
+  },
+  absent: { outcome: "NeMo Gym's rollouts have rewards, and fields of any name beside them" },
+  notes: [],
+};
+
+/** What was sampled, of all turns. */
+function tokensIn(items: readonly Fields[]) {
+  const turns = items.filter((item) => item.value('generation_token_ids') !== undefined);
+  if (turns.length === 0) return {};
+  const asked = tokensOf(turns[0]?.value('prompt_token_ids') ?? [], 'prompt_token_ids');
+  const tokens = turns.flatMap((turn) => [...tokensOf(turn.value('generation_token_ids'), 'generation_token_ids')]);
+  const logprobs = turns.flatMap((turn) => [...floatsOf(turn.value('generation_log_probs') ?? [], 'log-probs')]);
+  return {
+    promptTokens: asked,
+    tokens: Int32Array.from(tokens),
+    ...(logprobs.length === tokens.length && { logprobs: Float64Array.from(logprobs) }),
+  };
+}

@@ -1,0 +1,48 @@
+// What each reader makes of its seeds, against what Python has counted in the same objects before it wrote them.
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { buildIfStale } from '../../support/built-command.js';
+import { temporaryDirectory } from '../../support/temporary-directory.js';
+import { readAll } from './rollout-logs.js';
+
+// Threads run what is in dist/.
+beforeAll(buildIfStale, 180_000);
+
+const FORMATS = 'src/logs/rollouts/formats';
+const root = temporaryDirectory();
+
+interface Figures {
+  readonly steps: readonly number[];
+  readonly rows: number;
+  readonly groups: number;
+  readonly rewards: readonly number[] | null;
+  readonly lengths?: readonly number[];
+}
+
+const figures = JSON.parse(readFileSync('test/golden/logs/reader-figures.json', 'utf8')) as Record<string, Figures>;
+
+describe('a reader that nobody names', () => {
+  it.each(Object.entries(figures))('knows %s, and finds the rows that were written', async (seed, expected) => {
+    // Alone in a folder, as a run leaves it.
+    const folder = join(root, seed.replaceAll('/', '-'));
+    mkdirSync(folder);
+    const path = join(folder, basename(seed));
+    cpSync(join(FORMATS, seed), path);
+    const { steps, errors } = await readAll(path);
+    expect(errors).toEqual([]);
+    expect(steps.map(({ format }) => format)).toEqual(expected.steps.map(() => seed.split('/')[0]));
+    expect(steps.map(({ step }) => step)).toEqual(expected.steps);
+    const sum = (of: (step: (typeof steps)[number]) => number) => steps.reduce((total, step) => total + of(step), 0);
+    expect(sum(({ rows, repeats }) => rows + repeats)).toBe(expected.rows);
+    expect(sum(({ groupIds }) => groupIds.length)).toBe(expected.groups);
+    if (expected.rewards !== null) {
+      const rewards = steps.flatMap(({ reward }) => [...(reward ?? [])]);
+      expect(rewards).toHaveLength(expected.rewards.length);
+      for (const [at, reward] of rewards.entries()) expect(reward).toBeCloseTo(expected.rewards[at] as number, 5);
+    }
+    if (expected.lengths !== undefined) {
+      expect(steps.flatMap(({ length }) => [...(length ?? [])])).toEqual(expected.lengths);
+    }
+  });
+});
