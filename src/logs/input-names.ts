@@ -11,7 +11,7 @@ export type InputKind = 'step' | 'log' | 'pickle';
 export type WantedKinds = 'steps' | 'logs' | 'both';
 
 const CONTAINERS: readonly { readonly ending: RegExp; readonly container: Container }[] = [
-  { ending: /\.(jsonl|ndjson|json)(\.gz|\.zst)?$/, container: 'json-lines' },
+  { ending: /\.(jsonl|ndjson|json)(\.gz|\.zst|\.zip)?$|\.eval$/, container: 'json-lines' },
   { ending: /\.parquet$/, container: 'parquet' },
   { ending: /\.csv(\.gz|\.zst)?$/, container: 'csv' },
 ];
@@ -21,7 +21,8 @@ const PICKLED = /\.(pt|pth|pkl|pickle)$/;
 
 /** For messages. */
 export const STEP_ENDINGS = '*.safetensors file (or .safetensors.gz, .npz, or .npy with its sidecars)';
-export const LOG_ENDINGS = '*.jsonl, *.ndjson, *.json, *.parquet or *.csv file (text also as .gz or .zst)';
+export const LOG_ENDINGS =
+  '*.jsonl, *.ndjson, *.json, *.parquet or *.csv file (text also as .gz or .zst), or an *.eval';
 
 /** Whether a step file can have this name. */
 export function isStepName(name: string): boolean {

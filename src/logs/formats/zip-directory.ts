@@ -26,9 +26,15 @@ export interface ZipMember {
   readonly crc: number;
 }
 
+/** How large a directory may be, and what to do about a file that is none. */
+export interface ZipLimits {
+  readonly members: number;
+  readonly bytes: number;
+  readonly advice: string;
+}
+
 /** A step has some 20 arrays; the limit leaves room for what else is saved with it. */
-const MAX_MEMBERS = 4096;
-const MAX_DIRECTORY_BYTES = 4 * 2 ** 20;
+const OF_A_STEP: ZipLimits = { members: 4096, bytes: 4 * 2 ** 20, advice: 'write the file again with np.savez' };
 const LOCAL_HEADER = 0x04034b50;
 const LOCAL_HEADER_BYTES = 30;
 const CENTRAL_HEADER_BYTES = 46;
@@ -43,6 +49,7 @@ const END_RECORDS: readonly number[] = [0x06054b50, 0x06064b50];
 export async function readZipDirectory(
   source: ByteSource,
   options: ReadOptions,
+  limits = OF_A_STEP,
 ): Promise<{ members: ReadonlyMap<string, ZipMember>; directory: Buffer }> {
   const { path } = source;
   const { RandomAccessReader, fromRandomAccessReaderPromise } = loadYauzl();
@@ -55,9 +62,9 @@ export async function readZipDirectory(
     const begin = cursor();
     const found = new Map<string, Declared>();
     let end = begin;
-    checkSize(path, begin, zip.entryCount, 0);
+    checkSize(path, begin, zip.entryCount, 0, limits);
     for await (const entry of zip.eachEntry()) {
-      checkSize(path, begin, zip.entryCount, cursor() - begin);
+      checkSize(path, begin, zip.entryCount, cursor() - begin, limits);
       const member = parseEntry(path, entry, end);
       if (found.has(member.name)) fail(path, end, `member ${printable(member.name)} comes twice`);
       found.set(member.name, member);
@@ -69,15 +76,22 @@ export async function readZipDirectory(
     return { members: await locate(reader, path, found, begin), directory: await reader.bytes(begin, end - begin) };
   } catch (error) {
     options.signal?.throwIfAborted();
-    if (error instanceof FileError || !(error instanceof Error)) throw error;
-    const problem = `not a zip file, truncated or still being written: write it again with np.savez (${error.message})`;
+    if (error instanceof FileError) {
+      const problem = error.problem.replace(OF_A_STEP.advice, limits.advice);
+      throw problem === error.problem ? error : new FileError({ path, offset: error.offset ?? 0 }, problem);
+    }
+    if (!(error instanceof Error)) throw error;
+    const advice = limits.advice.replace('the file', 'it');
+    const problem = `not a zip file, truncated or still being written: ${advice} (${error.message})`;
     throw new FileError({ path }, problem, { cause: error });
   }
 }
 
-function checkSize(path: string, offset: number, members: number, bytes: number): void {
-  if (members <= MAX_MEMBERS && bytes <= MAX_DIRECTORY_BYTES) return;
-  const problem = `a directory of ${members} members in ${bytes} bytes, more than the ${MAX_MEMBERS} in ${MAX_DIRECTORY_BYTES} that a step is taken with: save fewer arrays`;
+function checkSize(path: string, offset: number, members: number, bytes: number, most: ZipLimits): void {
+  if (members <= most.members && bytes <= most.bytes) return;
+  const what =
+    most === OF_A_STEP ? 'that a step is taken with: save fewer arrays' : 'that are read: write several files';
+  const problem = `a directory of ${members} members in ${bytes} bytes, more than the ${most.members} in ${most.bytes} ${what}`;
   throw new FileError({ path, offset }, problem);
 }
 
@@ -178,5 +192,5 @@ function asked(blocks: BlockReader, Base: typeof RandomAccessReader): RandomAcce
 }
 
 function fail(path: string, offset: number, problem: string): never {
-  throw new FileError({ path, offset }, `${problem}: write the file again with np.savez`);
+  throw new FileError({ path, offset }, `${problem}: ${OF_A_STEP.advice}`);
 }

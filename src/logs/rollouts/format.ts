@@ -134,11 +134,21 @@ export function placeOf(format: RolloutFormat, path: string, root: string | unde
   return { ...names, ...(own?.step === undefined ? { stepElse: step } : { step }) };
 }
 
-const COMPRESSED = /\.(gz|zst)$/;
+const COMPRESSED = /\.(gz|zst|zip)$/;
+
+/** Inspect's log is a zip file as well. */
+const ZIPPED = /\.(zip|eval)$/;
 
 /** Whether a file of lines is compressed. */
 export function isCompressed(path: string): boolean {
-  return COMPRESSED.test(path);
+  return COMPRESSED.test(path) || ZIPPED.test(path);
+}
+
+/** Which members of a zip file are read; undefined for a file of another kind. */
+export function zippedMembers(path: string): ((name: string) => boolean) | undefined {
+  if (!ZIPPED.test(path)) return undefined;
+  const wanted = path.endsWith('.eval') ? /^samples\/[^/]+\.json$/ : /\.(jsonl|ndjson|json)$/;
+  return (name) => wanted.test(name);
 }
 
 /** The file's name without what compression adds. */

@@ -3,10 +3,11 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { FileError } from '../../../checks/errors.js';
+import { unzippedJson } from '../../formats/zipped-json.js';
 import { unpackedZstd } from '../../formats/zstd.js';
 import type { ByteSource } from '../../stores/byte-source.js';
 import { openBytes } from '../../stores/store.js';
-import { isCompressed } from '../format.js';
+import { isCompressed, zippedMembers } from '../format.js';
 import { type JsonShape, jsonShape, SHAPE_BYTES, ValueLines } from './json-values.js';
 
 export interface LineBlock {
@@ -302,6 +303,8 @@ function packedFeed(source: ByteSource): Feed {
 
 function unpacked(source: ByteSource): AsyncIterator<Buffer> {
   if (source.path.endsWith('.zst')) return unpackedZstd(source);
+  const members = zippedMembers(source.path);
+  if (members !== undefined) return unzippedJson(source, members);
   const stream = createGunzip();
   async function* pieces(): AsyncGenerator<Buffer> {
     for (let at = 0; at < source.bytes; at += PACKED_READ_BYTES) {

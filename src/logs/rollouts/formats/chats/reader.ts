@@ -9,6 +9,7 @@ const OTHERS = [
   ['global_step', 'messages', 'exp_name'],
   ['sample_index', 'group_index', 'messages'],
   ['tokens', 'masks', 'scores'],
+  ['id', 'epoch', 'messages'],
 ] as const;
 
 const ELSEWHERE = [
