@@ -151,14 +151,7 @@ const unknown = targets.filter((name) => !TARGETS.some((target) => target.name =
 if (unknown.length > 0) {
   wrongUsage(`no target ${unknown.join(', ')}, expected ${TARGETS.map(({ name }) => name).join(', ')}`);
 }
-useSidecars(
-  new Map(
-    readdirSync(join(root, 'fuzz', 'sidecars')).map((name) => [
-      name,
-      readFileSync(join(root, 'fuzz', 'sidecars', name)),
-    ]),
-  ),
-);
+useSidecars(seedsOf(join(root, 'fuzz', 'sidecars')));
 for (const target of TARGETS) {
   if (targets.length > 0 && !targets.includes(target.name)) continue;
   if (pack) packSeeds(join(root, target.seeds));

@@ -1,7 +1,5 @@
 // Replays the seeds of the fuzzer: each is read or refused, as its name says. The guards of the fuzzer find what they
 // are there for.
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { seedsOf } from '../../fuzz/seeds.js';
 import { Misuse, readAsStep, TARGETS, useSidecars } from '../../fuzz/targets.js';
@@ -9,9 +7,7 @@ import { FileError } from '../../src/checks/errors.js';
 import type { ByteSource } from '../../src/logs/stores/byte-source.js';
 import { STORES, type Store } from '../../src/logs/stores/store.js';
 
-const folder = (name: string) => readdirSync(name).map((file) => join(name, file));
-
-useSidecars(new Map(folder('fuzz/sidecars').map((file) => [file.slice('fuzz/sidecars/'.length), readFileSync(file)])));
+useSidecars(seedsOf('fuzz/sidecars'));
 
 /** Enough to say what a reader takes and what it refuses; what the fuzzer finds beyond is kept outside git. */
 const MOST_SEEDS = 20;

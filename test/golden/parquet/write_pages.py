@@ -1,5 +1,5 @@
-"""Tables whose pages are packed and coded in every way that pyarrow has: python3 write_pages.py, in this folder. Small pages
-and row groups, so that each column has several of both."""
+"""Tables whose pages are packed and coded in every way that pyarrow has: python3 write_pages.py, in this folder,
+then packed as pages.json (packSeeds of fuzz/seeds.ts). Small pages and row groups, so that each column has several of both."""
 
 import pyarrow
 import pyarrow.parquet
