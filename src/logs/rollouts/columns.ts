@@ -83,6 +83,15 @@ export const COLUMNS = {
   episode: { kind: 'id', words: 'episode', own: 'episode' },
   /** From 0. */
   turn: { kind: 'count', words: 'turn', own: 'turn', note: 'of the episode, from 0' },
+  /** Mean over the row's tokens, as the trainer used it. */
+  advantage: { kind: 'mean', words: 'advantage', own: 'advantage', note: 'one number or one a token' },
+  /** Share of the sampled tokens that the trainer left out of its loss. */
+  masked: {
+    kind: 'mean',
+    words: 'share of tokens left out of the loss',
+    own: 'masked',
+    note: 'one number or one a token',
+  },
   /** Of each row, ln p of the tokens in `tokens` under their own prompt; nats. */
   logprobs: {
     kind: 'numbers',

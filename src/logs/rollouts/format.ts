@@ -74,6 +74,11 @@ export interface RolloutFormat {
   readonly absent: Readonly<Partial<Record<RolloutColumn, string>>>;
   /** What whoever reads the figures should know of every step. */
   readonly notes: readonly string[];
+  /** Of a log: where what is said of its rows later stands, and how it is opened. */
+  readonly annotations?: {
+    readonly folder: (path: string) => string | undefined;
+    readonly open: (folder: string, maxMemory: number | undefined, signal?: AbortSignal) => Promise<Annotations>;
+  };
   /** Other files that the trainer puts beside its log: passed over without a word. */
   passesOver?(path: string): boolean;
 }
@@ -81,6 +86,22 @@ export interface RolloutFormat {
 /** What to say of a pickle (logs/input-names.ts). */
 export const PICKLED_ADVICE =
   'a pickle runs code when it is loaded, so it is not read here: the Python package writes it as Parquet (collapsar export)';
+
+/** What the trainer says of rows after it has logged them, in other files. */
+export interface Annotations {
+  /** What whoever reads the figures should know. */
+  readonly notes: readonly string[];
+  /** Puts it into the rows of a step. @throws {FileError} when a file cannot be read */
+  fold(rows: AnnotatedRows, signal: AbortSignal | undefined): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The rows of a step, to which columns are added. */
+export interface AnnotatedRows {
+  /** @param name of a column, or `annotated`: what the reader needs to know of the row */
+  column<T>(name: RolloutColumn | 'annotated'): readonly (T | undefined)[] | undefined;
+  put(name: RolloutColumn, values: readonly unknown[]): void;
+}
 
 /** A field of which each row's split is read. */
 export interface RowSplit {

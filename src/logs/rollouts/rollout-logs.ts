@@ -9,7 +9,7 @@ import { headerDigest } from '../steps/step-digest.js';
 import { naturalOrder } from '../stores/natural-order.js';
 import { CsvFile } from './csv-log.js';
 import { findLogs, type LogChoice, type LogFile } from './find-logs.js';
-import { type Container, isCompressed, type Place, plainName, type RolloutFormat } from './format.js';
+import { type Annotations, type Container, isCompressed, type Place, plainName, type RolloutFormat } from './format.js';
 import { type GatherStepOptions, gatherStep, type StepOrigin } from './gather-step.js';
 import { LineFile } from './json-lines/line-blocks.js';
 import { digestOf, LineIndex } from './json-lines/line-index.js';
@@ -117,6 +117,8 @@ export class RolloutLogs {
   readonly #files = new Map<string, { file: Promise<OpenLog>; turn: Promise<unknown> }>();
   /** Parts that are still to be read. */
   readonly #left = new Map<string, number>();
+  /** By their folder. */
+  readonly #annotations = new Map<string, Promise<Annotations>>();
   readonly #pool: ParsePool;
 
   constructor(
@@ -185,15 +187,34 @@ export class RolloutLogs {
     const { step, run, runDirectory, isNamed, notes, rewards } = logged;
     const files = logged.parts.map(({ path }) => path);
     const format = formatOf(logged.format);
-    const origin: StepOrigin = { format, files, step, run, runDirectory, isNamed, notes, rewards };
     const release = () => rows.release();
     if (rows.rows === 0) return { step: undefined, errors, release };
     try {
+      const later = await this.#annotate(rows, logged, format);
+      const origin: StepOrigin = {
+        ...{ format, files, step, run, runDirectory, isNamed, rewards },
+        notes: [...notes, ...later],
+      };
       return { step: gatherStep(rows, origin, this.reading.gathering), errors, release };
     } catch (error) {
-      if (!(error instanceof FileError)) throw error;
+      if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
       return { step: undefined, errors: [...errors, error], release };
     }
+  }
+
+  /** @returns what is to be said of what the trainer has said of the rows later */
+  async #annotate(rows: StepRows, { parts }: LoggedStep, { annotations }: RolloutFormat): Promise<string[]> {
+    if (annotations === undefined) return [];
+    const folders = new Set(parts.flatMap(({ path }) => annotations.folder(path) ?? []));
+    const notes: string[] = [];
+    for (const folder of folders) {
+      const opened = this.#annotations.get(folder) ?? annotations.open(folder, this.reading.maxMemory, this.signal);
+      this.#annotations.set(folder, opened);
+      const later = await opened;
+      await later.fold(rows, this.signal);
+      notes.push(...later.notes);
+    }
+    return notes;
   }
 
   async close(): Promise<void> {
@@ -203,6 +224,8 @@ export class RolloutLogs {
       await turn.catch(() => undefined);
       await (await file.catch(() => undefined))?.close();
     }
+    for (const opened of this.#annotations.values()) await (await opened.catch(() => undefined))?.close();
+    this.#annotations.clear();
     await this.#pool.close();
   }
 

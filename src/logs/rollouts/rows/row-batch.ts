@@ -53,7 +53,7 @@ export class BatchBuilder {
   #rows = 0;
   #bad = 0;
 
-  add(row: LoggedRollout & { line?: number }): void {
+  add(row: LoggedRollout & { line?: number; annotated?: unknown }): void {
     for (const name in row) {
       const value = row[name as keyof LoggedRollout];
       if (value === undefined) continue;

@@ -55,10 +55,15 @@ export class StepRows {
     return [...this.#columns.keys()] as RolloutColumn[];
   }
 
-  column<T>(name: RolloutColumn): (T | undefined)[] | undefined {
+  column<T>(name: RolloutColumn | 'annotated'): (T | undefined)[] | undefined {
     const column = this.#columns.get(name) as (T | undefined)[] | undefined;
     while (column !== undefined && column.length < this.rows) column.push(undefined);
     return column;
+  }
+
+  /** Adds a column, or replaces it. @param values one a row */
+  put(name: RolloutColumn, values: readonly unknown[]): void {
+    this.#columns.set(name, [...values]);
   }
 
   /** Makes strings of a column's texts. Rows of a prompt mostly stand together: theirs are one string. */
@@ -112,6 +117,7 @@ function bytesOf(values: readonly unknown[], isShared: boolean): number {
     last = value;
     if (typeof value === 'string') bytes += value.length;
     else if (ArrayBuffer.isView(value)) bytes += ARRAY_BYTES + value.byteLength;
+    else if (typeof value === 'object' && value !== null) bytes += bytesOf(Object.values(value), false);
   }
   return bytes;
 }

@@ -9,8 +9,11 @@ import { foldersOf, type Place, placeByFolder, type RolloutFormat, rollout } fro
 import { messagesOf, promptText, spokenBy } from '../../messages.js';
 import type { LoggedRollout } from '../../rollout.js';
 import { environmentIn, objectIn, taskEnvironment } from '../../rows/environments.js';
+import { type BranchTokens, TraceAnnotations } from './annotations.js';
 
 interface Node {
+  /** Its number in the trace. */
+  readonly at: number;
   readonly parent: number | undefined;
   readonly message: ReturnType<typeof messagesOf>[number];
   readonly sampled: boolean;
@@ -19,6 +22,7 @@ interface Node {
   readonly logprobs: Float64Array | undefined;
   readonly trainerLogprobs: Float64Array | undefined;
   readonly entropies: Float64Array | undefined;
+  readonly advantages: Float64Array | undefined;
   readonly finish: string | undefined;
 }
 
@@ -28,7 +32,8 @@ export const reader: RolloutFormat = {
   needs: 'traces (each with nodes)',
   setting:
     'on by default; `OUTPUT_DIR/monitors/file/traces`, in older ones `OUTPUT_DIR/rollouts`; evaluations of verifiers v1: `traces.jsonl`',
-  gives: 'texts, token ids, log-probs, rewards, groups',
+  gives:
+    'texts, token ids, log-probs, rewards, groups; of its annotations advantages, log-probs of the trainer, entropies',
   environment:
     "`env` (its `name`, else its `id`), `env_name` or `env_id`: of the row, of `run.work`, of `info`; else the task's",
   recognises: (keys, path) => keys.has('traces') && (hasNodes(keys) || /traces\.jsonl/.test(path)),
@@ -54,21 +59,29 @@ export const reader: RolloutFormat = {
     const episode = line.id('id');
     const step = work.count('step');
     const named = environmentIn(line, work, objectIn(line, 'info'));
-    const rows: LoggedRollout[] = [];
+    const rows: (LoggedRollout & { annotated: BranchTokens })[] = [];
     for (const [at, value] of (line.list('traces') ?? []).entries()) {
       const trace = fieldsOf(value, `traces[${at}]`);
       // A judge or a simulated user beside the policy is not what is trained.
       if (trace.object('agent').flag('trainable') === false) continue;
       const id = trace.id('id') ?? `${episode}_${at}`;
       const environment = named ?? environmentIn(objectIn(trace, 'info')) ?? taskEnvironment(line);
-      for (const branch of branchesOf(trace, `traces[${at}]`))
-        rows.push(rowOf(branch, trace, { step, group, episode, id, environment }));
+      for (const [index, branch] of branchesOf(trace, `traces[${at}]`).entries()) {
+        const row = rowOf(branch, trace, { step, group, episode, id, environment });
+        const advantage = row.advantage ?? objectIn(trace, 'info')?.number('advantage');
+        rows.push({ ...row, ...(advantage !== undefined && { advantage }), annotated: tokensIn(branch, id, index) });
+      }
     }
     return rows;
   },
   absent: { outcome: "prime-rl's traces have rewards alone" },
   notes: [],
   // Copies of older logs, and what lies beside the stream of newer ones.
+  annotations: {
+    folder: (path) =>
+      /^(.*[/\\]traces[/\\])stream(?:[/\\][^/\\]*|\.jsonl[^/\\]*)$/.exec(path)?.[1]?.concat('annotations'),
+    open: TraceAnnotations.open,
+  },
   passesOver: (path) =>
     foldersOf(path).some(({ name }) => name === 'effective') ||
     /\/monitors\/file\/traces\/(?!stream(\/|\.jsonl))/.test(path),
@@ -99,10 +112,33 @@ function placeOf(path: string): Place {
   return placeByFolder(path, /^step_(\d+)$/, { own: /^rollouts$/, depth: 3, ...(isEval && { split: 'eval' }) });
 }
 
-function branchesOf(trace: Fields, name: string): { nodes: Node[]; leaf: number }[] {
+/** One sample: a path from the root to a leaf. */
+interface Branch {
+  readonly nodes: readonly Node[];
+  readonly leaf: number;
+}
+
+/** For what is said of the branch later. */
+function tokensIn({ nodes }: Branch, trace: string, branch: number): BranchTokens {
+  const found = { nodes: [] as number[], ends: [] as number[], counts: [] as number[] };
+  const places: number[] = [];
+  let end = 0;
+  for (const { at, tokens = new Int32Array(0), mask } of nodes) {
+    const before = places.length;
+    for (const place of tokens.keys()) if (mask[place] === true) places.push(end + place);
+    end += tokens.length;
+    if (places.length === before) continue;
+    found.nodes.push(at);
+    found.ends.push(end);
+    found.counts.push(places.length - before);
+  }
+  return { trace, branch, ...found, places: Int32Array.from(places) };
+}
+
+function branchesOf(trace: Fields, name: string): Branch[] {
   const nodes = (trace.list('nodes') ?? []).map((value, at) => nodeOf(value, `${name}.nodes[${at}]`, at));
   const isParent = new Set(nodes.map(({ parent }) => parent));
-  const branches: { nodes: Node[]; leaf: number }[] = [];
+  const branches: Branch[] = [];
   for (const [leaf, node] of nodes.entries()) {
     if (isParent.has(leaf)) continue;
     const path: Node[] = [];
@@ -127,6 +163,7 @@ function nodeOf(value: unknown, name: string, at: number): Node {
   const tokens = node.value('token_ids');
   const [message] = messagesOf([node.value('message') ?? { content: '' }], `${name}.message`);
   return {
+    at,
     parent,
     message: message as Node['message'],
     sampled: node.flag('sampled') ?? false,
@@ -135,12 +172,13 @@ function nodeOf(value: unknown, name: string, at: number): Node {
     logprobs: node.floats('logprobs'),
     trainerLogprobs: node.floats('trainer_logprobs'),
     entropies: node.floats('entropies'),
+    advantages: node.floats('advantages'),
     finish: node.text('finish_reason'),
   };
 }
 
 function rowOf(
-  { nodes, leaf }: { nodes: Node[]; leaf: number },
+  { nodes, leaf }: Branch,
   trace: Fields,
   {
     step,
@@ -179,24 +217,29 @@ function sampledTokens(nodes: readonly Node[], id: string): Partial<LoggedRollou
     else if (tokens.length === 0) prompt.push(...ids.subarray(0, mask.indexOf(true)));
     for (const token of masked) tokens.push(token);
   }
-  const [logprobs, trainerLogprobs, entropies] = (['logprobs', 'trainerLogprobs', 'entropies'] as const).map((name) =>
-    sampledValues(nodes, name, id),
-  );
+  const [logprobs, trainerLogprobs, entropies, advantages] = (
+    ['logprobs', 'trainerLogprobs', 'entropies', 'advantages'] as const
+  ).map((name) => sampledValues(nodes, name, id));
   return rollout({
     promptTokens: Int32Array.from(prompt),
     tokens: Int32Array.from(tokens),
     length: tokens.length,
     logprobs,
     trainerLogprobs,
-    entropy:
-      entropies && tokens.length > 0 ? entropies.reduce((sum, value) => sum + value, 0) / tokens.length : undefined,
+    entropy: meanOf(entropies),
+    advantage: meanOf(advantages),
   });
 }
 
-/** Of the sampled tokens, one each; undefined where a node with some has none. */
+function meanOf(values: Float64Array | undefined): number | undefined {
+  if (values === undefined || values.length === 0) return undefined;
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Of the sampled tokens, one each; undefined where a node with some has none, and where no node has any. */
 function sampledValues(
   nodes: readonly Node[],
-  name: 'logprobs' | 'trainerLogprobs' | 'entropies',
+  name: 'logprobs' | 'trainerLogprobs' | 'entropies' | 'advantages',
   id: string,
 ): Float64Array | undefined {
   const found: number[] = [];
@@ -205,7 +248,7 @@ function sampledValues(
     if (masked > 0 && node[name] === undefined) return undefined;
     for (const value of compact(node[name], node, masked, `${name} of trace ${id}`)) found.push(value);
   }
-  return Float64Array.from(found);
+  return nodes.some((node) => node[name] !== undefined) ? Float64Array.from(found) : undefined;
 }
 
 /**
