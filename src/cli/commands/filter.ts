@@ -20,11 +20,9 @@ import {
   TURN_REWARDS,
 } from '../../filter/input/filter-options.js';
 import type { Spelling } from '../../filter/input/sentences.js';
-import type { FilterSource } from '../input/filter-source.js';
-import { readFilterSource } from '../input/reward-source.js';
-import type { Delimiter } from '../input/separated-fields.js';
+import { type FilterSource, readFilterSource } from '../input/filter-source.js';
 import { addLogOptions, type LogFlags, logFlags, withoutLogFlags } from '../options/log-options.js';
-import { anyNumber, byteCount, delimiterNamed, encodingName, wholeNumber } from '../options/option-values.js';
+import { anyNumber, byteCount, wholeNumber } from '../options/option-values.js';
 import { EXIT } from '../output/exit-codes.js';
 import { afterOptions } from '../output/help-text.js';
 import { jsonPieces } from '../output/json-pieces.js';
@@ -34,9 +32,10 @@ import { painter } from '../output/text-style.js';
 import { wrap } from '../output/text-wrap.js';
 
 const HELP = `
-A line is "group, reward" (commas, semicolons, tabs or spaces, all lines alike; a third field is the outcome), or has the fields that a first line of names
-gives, or is a JSON object. Names are group (or group_id, uid), reward (or score) and, where they exist, outcome, episode, turn,
-entropy, length. On a terminal all groups are shown as a table; elsewhere the kept ones are printed, one a line.
+A table has a row a rollout, in JSON lines, in CSV or in Parquet: its group (or group_id, uid) and reward (or score) and, where they
+exist, outcome, episode, turn, entropy, length; --columns names others. CSV without a heading is "group,reward" or
+"group,reward,outcome". Text is UTF-8 (iconv converts other encodings). On a terminal all groups are shown as a table; elsewhere
+the kept ones are printed, one a line.
 A rollout log (Parquet, JSON lines or a folder, see collapsar formats) has the rewards of one step, or of several, of which --step
 names one.
 
@@ -44,14 +43,17 @@ Examples:
   collapsar filter runs/grpo-7b/step_00120.safetensors
   collapsar filter outputs/rollouts --step 120
   collapsar filter rewards.jsonl --dialect upstream --json
-  cut -f 2,5 rollouts.tsv | collapsar filter - --strategy top_k --value 0.25
+  cut -f 2,5 rollouts.tsv | tr '\\t' , | collapsar filter - --strategy top_k --value 0.25
 
 Exit status: 0, also when no group is kept; 1 when the file cannot be used; 2 for wrong usage.`;
 
 /** @param done takes the exit status */
 export function define(command: Command, streams: Streams, done: (status: number) => void): void {
   command
-    .argument('<FILE>', 'a step file with rewards, a rollout log, lines of group and reward, or - for stdin')
+    .argument(
+      '<FILE>',
+      'a step file with rewards, a rollout log, a table of group and reward, or - for a table on stdin',
+    )
     .addOption(new Option('--dialect <name>', 'whose rules to follow').choices(DIALECTS).default('strict'))
     .addOption(new Option('--strategy <name>', 'rule for how many groups to keep').choices(STRATEGIES).default('top_p'))
     .option(
@@ -92,14 +94,8 @@ export function define(command: Command, streams: Streams, done: (status: number
       ]),
     )
     .option('--ddof <n>', 'upstream: delta degrees of freedom of the variance (default: 1)', wholeNumber(0))
-    .option('--encoding <name>', 'of lines of text, such as latin1 or utf-16le (default: UTF-8)', encodingName)
-    .option(
-      '--delimiter <which>',
-      'what separates fields of lines: comma, semicolon, tab or space (default: as the first line shows)',
-      delimiterNamed,
-    )
-    .option('--step <n>', 'which step of a rollout log', wholeNumber(0))
-    .option('--max-memory <bytes>', 'approximate memory to read a rollout log in (default: 300MB)', byteCount)
+    .option('--step <n>', 'which step of a log of several', wholeNumber(0))
+    .option('--max-memory <bytes>', 'approximate memory to read rows in (default: 300MB)', byteCount)
     .option('--json', 'print one JSON object: kept and dropped groups, scores, row mask, loss scale, metrics');
   addLogOptions(command)
     .addHelpText('after', afterOptions(HELP))
@@ -113,8 +109,6 @@ export interface FilterFlags extends FilterOptions, LogFlags {
   step?: number;
   maxMemory?: number;
   json?: true;
-  encoding?: string;
-  delimiter?: Delimiter;
 }
 
 const REASONS: Readonly<Record<DropReason, string>> = {
@@ -130,7 +124,7 @@ const REASONS: Readonly<Record<DropReason, string>> = {
 
 /** @returns exit status */
 export async function filterCommand(path: string, flags: FilterFlags, streams: Streams): Promise<number> {
-  const { json, encoding, delimiter, step, maxMemory, ...rest } = flags;
+  const { json, step, maxMemory, ...rest } = flags;
   const options: FilterOptions = withoutLogFlags(rest);
   const logs = { ...logFlags(flags), ...(step !== undefined && { step }), maxMemory };
   let settings: FilterSettings;
@@ -142,9 +136,9 @@ export async function filterCommand(path: string, flags: FilterFlags, streams: S
     await streams.err.write('(see collapsar filter --help and docs/reference/filter.md)\n');
     return EXIT.usage;
   }
-  const source = await readFilterSource(path, settings, { encoding, delimiter }, logs, streams.signal);
+  const source = await readFilterSource(path, settings, logs, streams.signal);
   const result = filterSource(source, options);
-  for (const warning of [...(source.notes ?? []), ...result.warnings])
+  for (const warning of [...source.notes, ...result.warnings])
     await streams.err.write(`${wrap(escaped(warning), widthOf(streams.err), 'note: ')}\n`);
   if (json) {
     await writeAll(jsonPieces(record(source, settings, result)), streams);
@@ -191,14 +185,15 @@ const OPTIONS: Spelling['options'] = {
   includeZero: 'give --no-include-zero',
 };
 
+/** A column of numbers holds NaN where a row has none. */
+function nameOfReward(value: number | null | undefined): string {
+  return Number.isNaN(value) ? 'missing or NaN' : String(value);
+}
+
 /** What the data make impossible is the file's fault, and named with it. */
-function filterSource(
-  { path, input, nameOf, nameOfRow, nameOfReward }: FilterSource,
-  options: FilterOptions,
-): FilterResult {
+function filterSource({ path, input, nameOf }: FilterSource, options: FilterOptions): FilterResult {
   try {
-    const spelling = { group: nameOf, row: nameOfRow, reward: nameOfReward, options: OPTIONS };
-    return filterGroupsAs(spelling, input, options);
+    return filterGroupsAs({ group: nameOf, reward: nameOfReward, options: OPTIONS }, input, options);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     throw new FileError({ path }, error.message, { cause: error });

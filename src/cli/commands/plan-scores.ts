@@ -1,6 +1,5 @@
 // `collapsar plan-scores`: the rows of a step in, the (row, prompt) pairs to score on stdout, prompt by prompt; what
 // that saves on stderr.
-import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
 import { ArgumentError, FileError } from '../../checks/errors.js';
@@ -15,16 +14,16 @@ import { nameOf } from '../../logs/stores/store.js';
 import { arrangeColumns } from '../../metrics/columns.js';
 import { planScores, type ScorePlan, type ScorePlanInput } from '../../metrics/sampled/plan.js';
 import { turnsByRows } from '../../metrics/sampled/prompt-turns.js';
-import { SampledLines } from '../input/sampled-lines.js';
-import { readLines } from '../input/text-lines.js';
-import { byteCount, encodingName, share, wholeNumber } from '../options/option-values.js';
+import { loggedRows } from '../input/logged-rows.js';
+import { addColumnsOption, type LogFlags } from '../options/log-options.js';
+import { byteCount, share, wholeNumber } from '../options/option-values.js';
 import { EXIT } from '../output/exit-codes.js';
 import { afterOptions } from '../output/help-text.js';
 import type { Streams } from '../output/streams.js';
 
 const HELP = `
-FILE is a step file (.safetensors, also .gz; .npz, .npy), or JSON lines with a row each: {"group": 3, "length": 120, "turn": 1};
-- is stdin. Groups have numbers or names ("uid": "b1f0").
+FILE is a step file (.safetensors, also .gz; .npz, .npy), a rollout log, or a table in JSON lines, CSV or Parquet with a row each:
+{"group": 3, "length": 120, "turn": 1}; - is a table on stdin. Groups have numbers or names ("uid": "b1f0").
 Each line of the result is a prompt with the rows to score under it, so that its KV cache serves them all. "inclusion" is the
 probability with which each pair was drawn; it is 1 for a row's own prompt.
 
@@ -36,8 +35,8 @@ Exit status: 0; 1 when the file cannot be used or is too small for what was aske
 
 /** @param done takes the exit status */
 export function define(command: Command, streams: Streams, done: (status: number) => void): void {
-  command
-    .argument('<FILE>', 'step file, JSON lines of rows, or - for stdin')
+  addColumnsOption(command)
+    .argument('<FILE>', 'step file, rollout log, table of rows, or - for a table on stdin')
     .requiredOption(
       '--negatives <m>',
       'prompts other than its own to score each row under, at least 3 (with --hard 4)',
@@ -46,7 +45,7 @@ export function define(command: Command, streams: Streams, done: (status: number
     .option('--seed <n>', 'seed of the draw', wholeNumber(0), 0)
     .option('--hard', 'draw some of these from the prompts of the same turn')
     .option('--hard-share <x>', 'with --hard: the share of negatives from the same turn, 0 to 1', share, 0.5)
-    .option('--encoding <name>', 'of lines of text, such as latin1 (default: UTF-8)', encodingName)
+    .option('--step <n>', 'which step of a log of several', wholeNumber(0))
     .option('--max-memory <bytes>', 'approximate memory to read FILE in (default: 300MB)', byteCount)
     .option('--csv', 'print CSV, a pair a line, instead of JSON lines, a prompt a line')
     .option('--quiet', 'no summary on stderr')
@@ -68,7 +67,8 @@ export interface PlanScoresFlags {
   hard?: true;
   hardShare: number;
   csv?: true;
-  encoding?: string;
+  step?: number;
+  columns?: LogFlags['columns'];
   maxMemory?: number;
   quiet?: true;
 }
@@ -83,8 +83,6 @@ interface UnscoredStep {
 /** Values a token of every response, which a plan does not need. */
 const UNUSED: ReadonlySet<OptionalTensor> = new Set<OptionalTensor>(['response_ids', 'token_entropy']);
 
-/** Where stdin is meant. */
-const STDIN = '-';
 /** Prompts written at a time. */
 const CHUNK = 256;
 
@@ -98,7 +96,7 @@ export async function planScoresCommand(
   const { out, err, signal } = streams;
   const { input, groupNames } = isStepName(nameOf(path))
     ? await fromStepFile(path, flags, signal)
-    : await fromLines(path, stdin, flags, signal);
+    : await fromRows(path, stdin, flags, signal);
   const plan = planOf(input, flags);
   if (flags.csv) await out.write('prompt,group,row,inclusion\n');
   for (let first = 0; first < plan.byPrompt.length && !out.closed.aborted; first += CHUNK) {
@@ -162,29 +160,36 @@ async function fromStepFile(path: string, flags: PlanScoresFlags, signal: AbortS
   };
 }
 
-/**
- * Columns are the groups that occur.
- * @throws {FileError} when it cannot be read; `signal.reason` when aborted, also while a pipe has nothing
- */
-async function fromLines(
+/** Columns are the groups that occur: by rising number or, where some have names, in the order in which they come. */
+async function fromRows(
   given: string,
   stdin: Readable,
-  flags: PlanScoresFlags,
+  { hard, step, columns, maxMemory }: PlanScoresFlags,
   signal: AbortSignal,
 ): Promise<UnscoredStep> {
-  signal.throwIfAborted();
-  const [path, stream] = given === STDIN ? ['stdin', stdin] : [given, createReadStream(given)];
-  const rows = new SampledLines(path, flags.hard === true, flags.maxMemory);
-  await readLines(stream, path, flags.encoding, signal, (line) => rows.add(line), longestLine(flags.maxMemory));
-  const { groups, lengths, turns: rowTurns, groupNames } = rows.finish();
-  const columnGroups = Int32Array.from(groupNames, (_, place) => place);
-  const promptTurns = flags.hard ? turns(path, groups, rowTurns, columnGroups) : undefined;
+  const choice = { step, maxMemory, ...(columns && { columns }) };
+  const { path, rows } = await loggedRows(given, 'length', choice, signal, stdin);
+  const names = rows.groupIds;
+  const isNumbered = names.every((name) => /^-?\d+$/.test(name));
+  const order = names.map((_, id) => id);
+  if (isNumbered) order.sort((a, b) => (BigInt(names[a] as string) < BigInt(names[b] as string) ? -1 : 1));
+  const placeOf = new Int32Array(order.length);
+  for (const [place, id] of order.entries()) placeOf[id] = place;
+  const groups = (rows.group as Int32Array).map((id) => placeOf[id] as number);
+  const lengths = wholeNumbers(path, 'length', rows.length);
+  const columnGroups = Int32Array.from(order, (_, place) => place);
+  const promptTurns = hard ? turns(path, groups, wholeNumbers(path, 'turn', rows.turn), columnGroups) : undefined;
+  const groupNames = order.map((id) => (isNumbered ? (names[id] as string) : JSON.stringify(names[id])));
   return { input: { groups, lengths, columnGroups, promptTurns }, groupNames };
 }
 
-/** Half is for the line, half for what it is joined of. */
-function longestLine(maxMemory = DEFAULT_MEMORY): number {
-  return Math.max(2 ** 16, Math.min(2 ** 26, Math.floor(maxMemory / 2)));
+/** @throws {FileError} naming the first row that has none */
+function wholeNumbers(path: string, name: 'length' | 'turn', column: Float64Array | undefined): number[] {
+  const advice = name === 'turn' ? '; --hard needs the turn of each row' : '';
+  if (column === undefined) throw new FileError({ path }, `no row has a ${name}, a whole number${advice}`);
+  const bad = column.findIndex((value) => !Number.isSafeInteger(value) || value < 0);
+  if (bad < 0) return [...column];
+  throw new FileError({ path }, `row ${bad} has no ${name} that is a whole number${advice}`);
 }
 
 /** The file is at fault where its turns contradict each other. */

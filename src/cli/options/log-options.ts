@@ -25,17 +25,8 @@ export const LOG_FLAGS = [
 ] as const satisfies (keyof LogFlags)[];
 
 export function addLogOptions(command: Command): Command {
-  return command
-    .option(
-      '--format <name>',
-      'of rollout logs: the reader, where their fields do not tell (see collapsar formats)',
-      notEmpty,
-    )
-    .option(
-      '--columns <map>',
-      "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file; of any log: environment=…; auto: what the names of the columns tell",
-      columnMap,
-    )
+  const format = 'of rollout logs: the reader, where their fields do not tell (see collapsar formats)';
+  return addColumnsOption(command.option('--format <name>', format, notEmpty))
     .option(
       '--group-size <n>',
       'rows a prompt, one after the other, in logs with neither group ids nor prompts',
@@ -52,6 +43,14 @@ export function addLogOptions(command: Command): Command {
       "of TRL's logs: columns that make up the reward, with weights: correct,format=0.1 (default: as advantages tell)",
       rewardColumns,
     );
+}
+
+export function addColumnsOption(command: Command): Command {
+  return command.option(
+    '--columns <map>',
+    "of anyone's table: step=…,group=…,output=…,reward=…, each with its name in the file; of any log: environment=…; auto: what the names of the columns tell",
+    columnMap,
+  );
 }
 
 /** The flags that were given. */

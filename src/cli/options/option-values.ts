@@ -2,8 +2,6 @@
 import { InvalidArgumentError } from 'commander';
 import { MOST_SHARDS } from '../../analysis/store/most-shards.js';
 import { isAddress } from '../../logs/stores/address.js';
-import type { Delimiter } from '../input/separated-fields.js';
-import { isEncoding } from '../input/text-decoding.js';
 
 /** A parser of whole numbers in [least, most]. */
 export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (text: string) => number {
@@ -40,20 +38,6 @@ export function notEmpty(text: string): string {
 export function nonEmpty(text: string): string {
   if (text === '') throw new InvalidArgumentError('Expected something: this is empty.');
   return text;
-}
-
-/** A name of an encoding that TextDecoder knows. */
-export function encodingName(text: string): string {
-  if (isEncoding(text)) return text;
-  throw new InvalidArgumentError('Expected the name of an encoding, such as utf-8, latin1 or utf-16le.');
-}
-
-/** A delimiter, by its name or itself. */
-export function delimiterNamed(text: string): Delimiter {
-  const known: Readonly<Record<string, Delimiter>> = { comma: ',', semicolon: ';', tab: '\t', '\\t': '\t', space: ' ' };
-  const found = known[text] ?? Object.values(known).find((character) => character === text);
-  if (found !== undefined) return found;
-  throw new InvalidArgumentError('Expected comma, semicolon, tab or space.');
 }
 
 /** A file or directory to write. */

@@ -139,7 +139,9 @@ const CONTENT = [
 
 /** @throws {LineProblem} for a heading or another line without a response, and as `checkStep` */
 function checkRow(row: LoggedRollout, context: BlockContext, format: RolloutFormat): void {
-  if (!CONTENT.some((name) => row[name] !== undefined)) {
+  // A row of a table whose columns are named may say whose it is alone: its reward is missing.
+  const isNamed = format.name === MAPPED && row.group !== undefined;
+  if (!isNamed && !CONTENT.some((name) => row[name] !== undefined)) {
     throw new LineProblem(`has no rollout: none of ${format.fields.join(', ')} says anything of a response`);
   }
   checkStep(row.step, context, format);
