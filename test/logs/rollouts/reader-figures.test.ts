@@ -4,7 +4,7 @@ import { basename, join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { buildIfStale } from '../../support/built-command.js';
 import { temporaryDirectory } from '../../support/temporary-directory.js';
-import { readAll } from './rollout-logs.js';
+import { putLogs, readAll } from './rollout-logs.js';
 
 // Threads run what is in dist/.
 beforeAll(buildIfStale, 180_000);
@@ -44,5 +44,20 @@ describe('a reader that nobody names', () => {
     if (expected.lengths !== undefined) {
       expect(steps.flatMap(({ length }) => [...(length ?? [])])).toEqual(expected.lengths);
     }
+  });
+
+  it('knows older results of verifiers, whose ids do not name one prompt', async () => {
+    const row = (at: number) => ({
+      ...{ id: at % 2, task: 'default', answer: 'a', reward: (at % 3) / 2 },
+      prompt: [{ role: 'user', content: `question ${at >> 2}?` }],
+      completion: [{ role: 'assistant', content: `answer ${at}` }],
+    });
+    const rows = Array.from({ length: 12 }, (_, at) => row(at));
+    const { steps, errors } = await readAll(
+      join(putLogs(join(root, 'older'), { 'results.jsonl': rows }), 'results.jsonl'),
+    );
+    expect(errors).toEqual([]);
+    expect(steps[0]).toMatchObject({ format: 'verifiers', rows: 12, groupSource: 'prompt' });
+    expect(steps[0]?.groupIds).toHaveLength(3);
   });
 });

@@ -137,6 +137,7 @@ describe('columns by their names', () => {
     expect(guess('meta.global_step', 'a.0.text')).toEqual({ step: 'meta.global_step', output: 'a.0.text' });
     expect(guess('group_id', 'reward')).toEqual({ group: 'group_id', reward: 'reward' });
     expect(guess('response_ids', 'is_correct')).toEqual({ tokens: 'response_ids', reward: 'is_correct' });
+    expect(guess('task', 'prompt', 'completion')).toEqual({ prompt: 'prompt', output: 'completion' });
     expect(guess('reward', 'loss')).toBeUndefined();
     expect(guess('output,a', 'my text')).toBeUndefined();
   });

@@ -3,18 +3,7 @@
 /** Names as they are compared: small, letters and digits alone. The likeliest first. */
 const NAMES = {
   step: ['step', 'globalstep', 'trainingstep', 'trainstep', 'iteration', 'iter'],
-  group: [
-    'groupid',
-    'group',
-    'taskid',
-    'problemid',
-    'questionid',
-    'promptid',
-    'exampleid',
-    'docid',
-    'groupindex',
-    'task',
-  ],
+  group: ['groupid', 'group', 'taskid', 'problemid', 'questionid', 'promptid', 'exampleid', 'docid', 'groupindex'],
   prompt: ['prompt', 'question', 'input', 'problem', 'query', 'instruction', 'prompttext', 'inputtext', 'requests'],
   output: [
     ...['output', 'completion', 'response', 'generation', 'completions', 'responses', 'generations', 'outputs'],
@@ -42,8 +31,8 @@ const NAMES = {
 /** They begin with their prompt. */
 const CHATS = ['messages', 'conversations', 'conversation', 'trajectory', 'traj'];
 
-/** Ids that may be a row's own: where nothing else tells the prompt. */
-const LAST_IDS = ['id', 'idx', 'index', 'uid', 'uuid'];
+/** Ids that may be a row's own, or of a whole data set: where nothing else tells the prompt. */
+const LAST_IDS = ['task', 'id', 'idx', 'index', 'uid', 'uuid'];
 
 export type GuessedColumns = { readonly [Own in keyof typeof NAMES]?: string };
 

@@ -11,7 +11,9 @@ export const reader: RolloutFormat = {
   setting: '`vf-eval --save-results`',
   gives: 'chats, rewards, cut responses, lengths, groups',
   environment: '`env`, `env_name` or `env_id`: of the row, of `info`; else `task`',
-  recognises: (keys) => hasAll(keys, 'prompt', 'completion', 'reward', 'example_id'),
+  // Older ones have `id`, which does not always name one prompt.
+  recognises: (keys) =>
+    hasAll(keys, 'prompt', 'completion', 'reward') && (keys.has('example_id') || hasAll(keys, 'id', 'task', 'answer')),
   fields: [
     'example_id',
     'prompt',
