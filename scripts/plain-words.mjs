@@ -6,7 +6,7 @@ import { COMMENT } from './comment-paths.mjs';
 import { root } from './stage.mjs';
 
 /** Folders whose comments are plain throughout; others follow as they become so. */
-const PLAIN = ['bench', 'fuzz', 'scripts'];
+const PLAIN = ['bench', 'fuzz', 'scripts', 'src/metrics', 'src/step', 'src/verdicts'];
 
 const PHRASES = [
   /(?<!there )\b(?:is|are) no (?!longer|more|less|fewer)/i,

@@ -58,7 +58,7 @@ export async function metricsOfScores(
 
 type MixedScores = CheckedScores & { readonly environments: RowEnvironments };
 
-/** Whether environments are told apart; what a sampler draws is weighed otherwise, and is left as it is. */
+/** Whether environments are distinguished; a sampler's draws are weighted differently and are left as they are. */
 function isMixed(scores: CheckedScores, options: MetricOptions): scores is MixedScores {
   return scores.environments !== undefined && isWhole(options);
 }

@@ -1,4 +1,4 @@
-// Cross-scores and options as a caller gives them -> looked at, with the shape that they have.
+// Checks a caller's cross-scores and options, and derives their shape.
 
 import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../checks/argument-checks.js';

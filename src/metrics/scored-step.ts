@@ -1,4 +1,4 @@
-// Scores of the rows and columns that are measured -> sums over tokens, and what the engine makes of each row of those.
+// Sums the scores of the measured rows and columns over tokens, and lets the engine measure each row of the sums.
 import { types } from 'node:util';
 import type { Engine } from '../engine/engine.js';
 import type { RowStats } from '../engine/operations/row-stats.js';
@@ -15,7 +15,7 @@ import { aboveZeroError, isAboveZero } from './sums-above-zero.js';
 interface SummedScores {
   /** [R, P] */
   sums: Tensor;
-  /** Column of `sums` of each canonical column; undefined: they stand in canonical order. */
+  /** Column of `sums` of each canonical column; undefined if they are in canonical order already. */
   order: Int32Array | undefined;
   /** Where the same call has already measured the whole step. */
   measured?: ScoredStep;

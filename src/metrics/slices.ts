@@ -1,5 +1,5 @@
-// Long work that says where it can be interrupted (a generator that yields) -> its result, in slices between which the
-// event loop turns.
+// Runs long work (a generator that yields where it can be interrupted) in slices, and lets the event loop turn between
+// them.
 import { setImmediate } from 'node:timers/promises';
 
 /** How long the event loop waits for one slice, about. */

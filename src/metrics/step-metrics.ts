@@ -71,7 +71,7 @@ export interface StepMetrics {
   readonly label: SampleLabel;
   /** Metric by unprefixed key, such as `mi_seq_estimate`. docs/reference/metrics.md lists every key. */
   readonly values: Readonly<Record<string, number>>;
-  /** Key -> why this metric cannot be given. A key is in `values` or here, never in neither. */
+  /** Reasons by key of metrics that cannot be given. Every key is in `values` or here. */
   readonly absent: Readonly<Record<string, string>>;
   /** strict: interval and p-value by key, for MI and retrieval figures. Empty under `ragen`. */
   readonly certainty: Readonly<Record<string, Certainty>>;

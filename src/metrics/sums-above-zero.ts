@@ -1,4 +1,4 @@
-// Sums of token log-probs are at most 0: what lies above is no log-prob, and figures of it would be about nothing.
+// Finds sums of token log-probs above 0: they cannot be log-probs, and figures of them would mean nothing.
 import { ArgumentError } from '../checks/errors.js';
 import { figure } from '../checks/numbers.js';
 

@@ -60,7 +60,7 @@ export interface MeasuredPhrase extends TemplatePhrase {
 export interface TextMetrics {
   /** Figure by unprefixed key, such as `mi_bound`. docs/reference/text-figures.md lists every key. */
   readonly values: Readonly<Record<string, number>>;
-  /** Key -> why this figure cannot be given. A key is in `values` or here, never in neither. */
+  /** Reasons by key of figures that cannot be given. Every key is in `values` or here. */
   readonly absent: Readonly<Record<string, string>>;
   /** 95%, of `mi_bound`, for prompts drawn like these. */
   readonly interval: Interval;
@@ -70,7 +70,7 @@ export interface TextMetrics {
   readonly notes: readonly string[];
   readonly rows: { readonly total: number; readonly used: number; readonly empty: number; readonly repeated: number };
   readonly prompts: { readonly used: number; readonly known: boolean };
-  /** Only the prompts' own texts told prompts apart: too few prompts have two rows. */
+  /** Only the prompts' own texts distinguished prompts: too few prompts have two rows. */
   readonly byPrompts: boolean;
   /** The template itself: at most ten phrases, the one that most prompts hold first. */
   readonly phrases: readonly MeasuredPhrase[];

@@ -1,4 +1,4 @@
-// The texts of a step's rows -> its text figures, and some of its rollouts to be read.
+// Measures the text figures of a step's rows, and picks some of its rollouts to read.
 import type { Engine } from '../engine/engine.js';
 import { placesInString, type RowReading } from '../engine/operations/texts/row-readings.js';
 import type { TextPrompts } from '../engine/operations/texts/text-prompts.js';

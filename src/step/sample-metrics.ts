@@ -1,4 +1,4 @@
-// Cross-scores of one step -> the metrics of every sample of its rows (docs/reference/metrics.md).
+// Measures every sample of a step's cross-scores (docs/reference/metrics.md).
 import type { Engine } from '../engine/engine.js';
 import { metricsOfScores } from '../metrics/cross-score-metrics.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';

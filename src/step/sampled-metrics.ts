@@ -1,4 +1,4 @@
-// The scores of a plan's pairs -> the step's metrics (docs/guide/cheaper-scoring.md).
+// Estimates a step's metrics from the scores of a plan's pairs (docs/guide/cheaper-scoring.md).
 import type { OperationOptions } from '../checks/operation-options.js';
 import type { Engine } from '../engine/engine.js';
 import type { HostTensor } from '../engine/tensor/tensor.js';

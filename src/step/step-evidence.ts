@@ -1,4 +1,4 @@
-// What a step's rows and metrics are to the judge -> its reading of them.
+// Builds the judge's reading of a step from its rows and metrics.
 import { ArgumentError } from '../checks/errors.js';
 import { argumentProblem } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';

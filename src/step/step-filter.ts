@@ -1,4 +1,4 @@
-// A step's rewards -> the filter's choice, and what each episode was given: what buckets and verdicts look at.
+// Applies the filter to a step's rewards, and gives each episode's reward to buckets and verdicts.
 import { filterGroupsAs } from '../filter/filter-groups.js';
 import type { FilterOptions, FilterResult, TurnRewards } from '../filter/index.js';
 import type { Spelling } from '../filter/input/sentences.js';

@@ -13,7 +13,7 @@ export interface StepRecord {
    * `strict` only.
    */
   readonly certainty?: Readonly<Record<string, number | null>>;
-  /** Logged key -> why this metric cannot be given; left out where nothing is missing. `strict` only. */
+  /** Reasons by logged key of metrics that cannot be given; left out if nothing is missing. `strict` only. */
   readonly absent?: Readonly<Record<string, string>>;
   /** What to know before trusting the figures; left out where there is nothing. `strict` only. */
   readonly notes?: readonly string[];

@@ -30,7 +30,7 @@ export interface StepReport<Filter = FilterView> {
    * figures with an ending, such as `collapse_first_turn_sample/mi_seq_estimate_batch_low`.
    */
   readonly certainty: Readonly<Record<string, number>>;
-  /** Logged key -> why this metric cannot be given (`strict`). */
+  /** Reasons by logged key of metrics that cannot be given (`strict`). */
   readonly absent: Readonly<Record<string, string>>;
   /** What to know before trusting the figures, in words. */
   readonly notes: readonly string[];

@@ -1,4 +1,4 @@
-// What a judge can be told beside the steps.
+// Options of a judge.
 import { checkOptions, is, type OptionTable } from '../checks/options.js';
 
 /** Options of a `Judge`. */

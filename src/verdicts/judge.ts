@@ -1,6 +1,5 @@
-// Evidence step by step in, after each step the regime and the verdicts that hold; at any time the run's summary and a
-// state that continues to the bit. docs/reference/verdicts.md has every rule. Memory is constant: each part says what
-// it keeps.
+// Judges a run step by step: regime and verdicts after each step, a summary at any time, and a saved state that
+// continues to the bit. docs/reference/verdicts.md has every rule. Memory is constant.
 
 import { checkObject } from '../checks/argument-checks.js';
 import type { OperationOptions } from '../checks/operation-options.js';

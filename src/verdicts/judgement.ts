@@ -28,8 +28,8 @@ export interface RegimeReading {
   /** H(Z|X) in nats a token, and the run's start to compare with. */
   readonly entropy: { readonly value: number; readonly start: number } | null;
   /**
-   * There where texts told it: `mi` is then their bound, and `entropy` H(Z|X) of the log-probs or what siblings do not
-   * share.
+   * Set if the regime rests on texts: `mi` is then their bound, and `entropy` H(Z|X) of the log-probs or the share that
+   * siblings do not have in common.
    */
   readonly instrument?: 'texts';
   readonly sentence: string;

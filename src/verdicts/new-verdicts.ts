@@ -1,9 +1,9 @@
-// The verdicts of a run's steps -> those that a person has to be told: once for each step at which one was said (it
-// began, became graver, or true of other environments).
+// Picks the verdicts that are new to a reader: each is reported once per step at which it began, became more severe, or
+// came to hold for other environments.
 import type { Verdict } from './verdict.js';
 
 export class NewVerdicts {
-  /** By run, then by kind: the step of what was told last. */
+  /** Step of the last report, by run, then by kind. */
   readonly #told = new Map<string, Map<string, number>>();
 
   /** @param run one that no other run has */
@@ -14,7 +14,7 @@ export class NewVerdicts {
     return verdicts.filter(({ kind, said, step }) => {
       const before = told.get(kind);
       told.set(kind, said);
-      // After a start in the middle of a run, what was said before it has been told.
+      // After a start in the middle of a run, earlier verdicts count as reported.
       return known === undefined ? said === step : said !== before;
     });
   }

@@ -1,5 +1,5 @@
-// Figures of one instrument step by step (cross-scores, or texts) -> regime and verdicts about how much the reasoning
-// depends on its prompt.
+// Judges how much the reasoning depends on its prompt from the figures of one instrument (cross-scores or texts):
+// regime and verdicts.
 import { fields, kept } from '../checks/saved.js';
 import type { RegimeReading } from './judgement.js';
 import type { RunLevel } from './levels/run-level.js';

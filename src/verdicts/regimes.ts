@@ -1,6 +1,5 @@
-// I(X;Z) and H(Z|X) of each step against the run's own start -> one of the four regimes, and the verdict when it is
-// sure (docs/reference/verdicts.md). A figure has fallen when its 95% interval is below half of its start; it stands
-// when the interval is above; between, it stays what it was; before the first of either the regime is undecided.
+// Finds the regime from I(X;Z) and H(Z|X) against the run's own start (docs/reference/verdicts.md). A figure has fallen
+// if its 95% interval is below half of its start, and is up if it is above; in between, the last state stays.
 
 import { figure, percent, percentOf, toldApart } from '../checks/numbers.js';
 import { count, fields, flag, kept, nullable, oneOf, type Shaped } from '../checks/saved.js';
@@ -194,7 +193,7 @@ const IN_WORDS: Readonly<Record<Regime, string>> = {
   low_entropy_collapse: 'Low-entropy collapse: the reasoning is nearly the same for every prompt',
 };
 
-/** The figures that nothing is decided of; in a step that decides nothing, what was known before goes on. */
+/** The figures that are still undecided; a step that decides nothing keeps what was known before. */
 function openFigures(
   mi: Comparison | ThresholdState | null,
   entropy: Comparison | ThresholdState | null,

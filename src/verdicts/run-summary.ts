@@ -1,4 +1,4 @@
-// What a judge knows of a run so far -> its verdicts, its last regime, and how each figure goes with success.
+// Summarises what a judge knows of a run: its verdicts, its last regime, and how figures correlate with success.
 
 import type { Regimes } from './regimes.js';
 import { type CorrelationPair, correlate } from './statistics/correlation.js';
@@ -26,7 +26,7 @@ export interface RunSummary {
     readonly against: string;
     /** By falling |Spearman|. */
     readonly figures: readonly FigureCorrelation[];
-    /** Figure -> why it has no correlation. */
+    /** Reasons by figure of a missing correlation. */
     readonly absent: Readonly<Record<string, string>>;
   };
 }

@@ -1,5 +1,5 @@
-// One step's evidence -> what it says without the steps before: small, plain data, so that steps can be read
-// anywhere and in any order, and judged later in theirs.
+// Reads from one step's evidence what needs no earlier steps: small, plain data, so that steps can be read anywhere in
+// any order, and judged later in theirs.
 
 import { checkObject, optionNames } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';

@@ -1,5 +1,5 @@
-// Findings step by step -> verdicts that know when they were first said, and what the whole run was told. One entry a
-// kind.
+// Keeps the verdicts of a run, one entry per kind: when each was first raised, and the most severe form that the run
+// got.
 
 import {
   count,
@@ -19,8 +19,8 @@ import {
 import type { Finding, Severity, Verdict, VerdictKind } from './verdict.js';
 
 /**
- * What a run was told under one kind: said, severity, evidence and sentence are those of the step at which it first was
- * as grave as it ever became.
+ * A warning of one kind over a run: said, severity, evidence and sentence are those of the step at which it first
+ * was as severe as it ever became.
  */
 export interface RunVerdict extends Verdict {
   /** Last step at which it held. */
@@ -66,7 +66,7 @@ const entryShape = fields({
   times: count,
   /** What was said when it first was as grave as it ever became. */
   gravest: sayingShape,
-  /** What was said last: it stays over the steps at which it goes on to hold. */
+  /** The latest saying: it stays over the steps at which it continues to hold. */
   said: sayingShape,
   /** Its figures at the latest step that had any, in words, where that is a later one. */
   now: nullable(text),
@@ -75,7 +75,7 @@ export const verdictLogShape = record(entryShape);
 
 export class VerdictLog extends kept(verdictLogShape) {
   /**
-   * @param judged kinds that this step had evidence on: of these, what is not found any more ends; the others go on
+   * @param judged kinds that this step had evidence on: those not found any more end; other kinds continue
    * @returns the verdicts that hold, the gravest first
    */
   add(step: number, findings: readonly Finding[], judged: ReadonlySet<VerdictKind>): Verdict[] {

@@ -11,7 +11,7 @@ export interface EnvironmentFigures<Figures> {
   readonly figures?: Figures;
 }
 
-/** So many environments of a step have figures under their names: the largest by rows. */
+/** At most this many environments of a step (the largest by rows) get figures under their own names. */
 export const MOST_NAMED = 64;
 
 /** Before the keys of an environment: in its name, what parts keys is escaped. */
@@ -25,7 +25,7 @@ export function namedEnvironments(rows: readonly { readonly length: number }[]):
   return new Set(bySize.slice(0, MOST_NAMED));
 }
 
-/** Permutations of a p-value of so many environments: the smallest p is far below a level that they share. */
+/** Permutations per p-value for this many environments: the smallest p must be far below their shared level. */
 export function sharedPermutations(permutations: number, environments: number): number {
   return permutations === 0 ? 0 : Math.max(permutations, 40 * (environments + 1));
 }

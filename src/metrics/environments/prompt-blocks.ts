@@ -1,12 +1,12 @@
-// Cross-scores of prompts that nobody named environments of -> a note where they fall into groups that the reasoning tells
-// apart, and within which it tells nothing: a batch of several environments, each with a template of its own.
+// Notes when prompts without named environments fall into groups that the reasoning distinguishes, with no dependence
+// inside a group: the batch then probably mixes several environments, each with a template of its own.
 import type { Engine } from '../../engine/engine.js';
 import type { ScoredStep } from '../scored-step.js';
 import type { StepMetrics } from '../step-metrics.js';
 import { areToldApart, groupsNote, mayHaveGroups, promptGroups, tellsNothingWithin } from './prompt-groups.js';
 import { chainRule } from './score-environments.js';
 
-/** Where some lie between, prompts are told apart by degrees, and there are no groups. */
+/** Between these limits prompts are distinguished by degrees, and there are no groups. */
 const LIMITS = { alike: 1, apart: 4.5, within: 1 };
 
 /**

@@ -1,5 +1,5 @@
-// What responses to each prompt make of the others -> groups of prompts that they tell apart, and within which they tell
-// nothing; and the note on them.
+// Finds groups of prompts that responses distinguish while they distinguish nothing inside a group, and writes the note
+// about them.
 import { float16Value } from '../../engine/tensor/float16-array.js';
 import { renumber } from '../columns.js';
 import { type Interruptible, inSlices } from '../slices.js';
@@ -14,14 +14,14 @@ const MOST_P = 0.01;
 /** So much of a response's posterior lies within the prompts of its group, as a geometric mean. */
 const LEAST_INSIDE = 0.8;
 
-/** What is told apart within groups: at most this share of what could be, and no more than so many nats. */
+/** Information within groups: at most this share of the possible, and at most MOST_NATS_WITHIN nats. */
 const MOST_WITHIN = 0.15;
 const MOST_NATS_WITHIN = 0.3;
 
 /** exp(I(X;Z)) as a share of the prompts; where groups are of two prompts each, half is in the middle of what comes. */
 const MOST_TOLD = 0.6;
 
-/** Groups are so many times as many as exp(I) at most: fewer are told apart where most prompts are of one template. */
+/** At most this many groups per exp(I): more groups mean that most prompts share one template. */
 const MOST_GROUPS_OF_TOLD = 1.5;
 
 /** Prompts that are in groups of two or more, as a share of all. */
@@ -65,7 +65,7 @@ export interface GroupLimits {
 /**
  * @param nats [P·P] float16: what responses to a prompt make of each
  * @param signatures of the columns: equal ones are one prompt
- * @returns undefined where prompts are told apart by degrees, one by one, or not at all
+ * @returns undefined if prompts are distinguished by degrees, one by one, or not at all
  */
 export async function promptGroups(
   nats: Uint16Array,

@@ -1,5 +1,5 @@
-// Cross-scores of a batch of several environments -> how MI divides into what tells environments apart and what tells
-// prompts of one environment apart, and each environment as a batch of its own.
+// Splits MI of a batch of several environments into a part between environments and a part within them, and measures
+// each environment as a batch of its own.
 import type { RowEnvironments } from '../../checks/row-environments.js';
 import { rowsByEnvironment } from '../../checks/row-environments.js';
 import type { Engine } from '../../engine/engine.js';
@@ -156,7 +156,7 @@ async function partOf(
   });
   const signatures = renumber(kept.map((column) => wholeSignatures[column] as number));
   const identity = Int32Array.from(kept.keys());
-  // Told by their scores alone, all prompts of an environment are equal where it has collapsed to the last bit.
+  // Judged by scores only, all prompts of an environment look equal once it has collapsed to the last bit.
   const areTold = hasPromptTokens || signatures.some((signature) => signature > 0);
   const pick = (values: ArrayLike<number | bigint>) => Array.from(rows, (row) => values[row] as number | bigint);
   return {

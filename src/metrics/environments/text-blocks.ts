@@ -1,5 +1,5 @@
-// Texts of prompts that nobody named environments of -> the same note as of cross-scores, by what predicts the prompt from a
-// text.
+// Writes the same note as for cross-scores from the texts of prompts without named environments, by what predicts the
+// prompt from a text.
 import { IdNumbers } from '../../checks/ids.js';
 import type { RowEnvironments } from '../../checks/row-environments.js';
 import type { TextPrompts } from '../../engine/operations/texts/text-prompts.js';

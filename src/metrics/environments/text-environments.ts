@@ -1,5 +1,5 @@
-// Texts of a batch of several environments -> each environment's text figures, as if nothing else were in the batch, and
-// the lower bound of I(X;Z|E) that they make.
+// Computes each environment's text figures as if the batch held nothing else, and from them the lower bound of
+// I(X;Z|E).
 import { type RowEnvironments, rowsByEnvironment } from '../../checks/row-environments.js';
 import type { TextRows } from '../../engine/operations/texts/text-rows.js';
 import { type EnvironmentFigures, namedEnvironments } from './environment-figures.js';

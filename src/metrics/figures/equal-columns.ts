@@ -1,5 +1,4 @@
-// Scores of prompts whose tokens nobody gave -> which of them must be the same prompt: those with the same scores in
-// every row.
+// Finds prompts that must be the same when their tokens are not given: those with equal scores in every row.
 import { renumber } from '../columns.js';
 import type { Interruptible } from '../slices.js';
 

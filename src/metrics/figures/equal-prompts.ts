@@ -1,6 +1,5 @@
-// Token ids of prompts in, one number for all that are equal out. Compared as bytes, and found by their checksum:
-// writing ids out as text takes ten times as long, and the hash of a text of more than 16,383 characters is, in V8, its
-// length.
+// Numbers prompts so that equal token ids share a number. Compares bytes found by checksum: writing ids as text takes
+// ten times as long, and V8 hashes a text of more than 16,383 characters by its length only.
 import { types } from 'node:util';
 import { crc32 } from 'node:zlib';
 import type { Integers } from '../../engine/tensor/tensor.js';

@@ -26,7 +26,7 @@ export interface Gauge {
 /** A column of the command's table of steps. */
 export interface ScreenColumn {
   readonly title: string;
-  /** Columns stand in the order of these. */
+  /** Position of the column: columns are sorted by it. */
   readonly place: number;
   /** Profile whose table has it; default both. */
   readonly profile?: Profile;
@@ -138,7 +138,7 @@ export interface DerivedFigure extends NamedFigure {
 /** A figure that the engine gives beside others: several under one entry, or with an interval of its own making. */
 export interface SubsetFigure extends NamedFigure {
   readonly profile: 'strict';
-  /** Keys of a step with so many different prompts. */
+  /** Keys of a step with `distinct` different prompts. */
   readonly subset: (distinct: number) => readonly string[];
   /** Whether it has the batch interval, which is then its only one. */
   readonly batchOnly: boolean;

@@ -20,7 +20,7 @@ export function mostInformation(rows: Int32Array): number {
   return total / count;
 }
 
-/** @param most as mostInformation() gives it: 0 where all prompts are equal, and nothing can be told */
+/** @param most from mostInformation(): 0 if all prompts are equal and nothing can be distinguished */
 export function isSaturated(estimate: number, most: number): boolean {
   return most > 0 && estimate >= SATURATION * most;
 }

@@ -106,7 +106,7 @@ export function amongErrorKey(prompts: number): string {
   return `${amongKey(prompts)}_standard_error`;
 }
 
-/** Numbers of prompts among which a step with so many different ones has figures. */
+/** Subset sizes that have figures in a step with `distinct` different prompts. */
 function amongSizes(distinct: number): number[] {
   const found: number[] = [];
   for (let prompts = 2; prompts <= distinct; prompts *= 2) found.push(prompts);

@@ -1,5 +1,5 @@
-// Figures of a step that can be compared between batches of different numbers of prompts (docs/reference/metrics.md,
-// `mi_seq_at_<k>` and `mi_seq_margin`): what the engine found -> values, intervals and reasons under their keys.
+// Turns the engine's results for subsets of prompts into values, intervals and reasons under their keys, so that
+// batches of different sizes compare (docs/reference/metrics.md, `mi_seq_at_<k>` and `mi_seq_margin`).
 import type {
   AmongInference,
   OverPrompts,

@@ -1,16 +1,16 @@
-// A sample's label -> what its figures are called where they are logged, and the objects that hold them: made once a
-// label, since a long run's steps have the same.
+// Names the figures of a sample label as they are logged, and the objects that hold them: made once per label, since
+// all steps of a long run share them.
 
 /** What the figures of a label are called, and the objects that hold them. */
 export interface LoggedNames {
   readonly label: string;
-  /** By key: there are some hundred, and making them anew for every step of a long run costs more than its figures. */
+  /** By key: there are about a hundred, and rebuilding them at every step of a long run costs more than its figures. */
   readonly loggedKeys: Map<string, string>;
   readonly values: FigureShape;
   readonly logged: FigureShape;
 }
 
-/** A run has a few labels. Whoever makes one of every step's number must not fill the memory with them. */
+/** A run has a few labels. A caller that makes a label from every step's number must not fill the memory. */
 const MOST_LABELS = 64;
 
 const NAMES = new Map<string, LoggedNames>();

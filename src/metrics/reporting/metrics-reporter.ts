@@ -1,4 +1,4 @@
-// What was found of a step -> a StepMetrics: values and intervals under their keys, notes, and why what is absent is.
+// Collects a step's results into StepMetrics: values and intervals by key, notes, and reasons for absent figures.
 import type { Engine } from '../../engine/engine.js';
 import type { StepInference } from '../../engine/operations/infer-step.js';
 import type { MetricOptions } from '../cross-scores.js';

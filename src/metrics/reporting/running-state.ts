@@ -114,7 +114,7 @@ export class RunningState {
   }
 
   /**
-   * Goes on where `toJSON` was called, to the bit.
+   * Continues where `toJSON` was called, to the bit.
    * @throws {StateError} if `json` is not what `toJSON` gave
    */
   static from(json: unknown): RunningState {

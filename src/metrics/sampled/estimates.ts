@@ -1,5 +1,5 @@
-// A plan and one score a pair in -> the step's figures with intervals that cover the sampling of responses and of
-// negatives out. What all pairs would have given is what crossScoreMetrics gives; with a complete plan the two agree.
+// Estimates a step's figures from a plan's pair scores, with intervals that cover the sampling of responses and
+// negatives. A complete plan gives the same figures as crossScoreMetrics.
 
 import { checkEngine, checkObject } from '../../checks/argument-checks.js';
 import type { OperationOptions } from '../../checks/operation-options.js';
@@ -45,7 +45,7 @@ export interface PairEstimates {
    * `retrieval_accuracy_of_<c>`.
    */
   readonly values: Readonly<Record<string, number>>;
-  /** Key -> why it cannot be given. */
+  /** Reasons by key of figures that cannot be given. */
   readonly absent: Readonly<Record<string, string>>;
   readonly certainty: Readonly<Record<string, Certainty>>;
   readonly error: Readonly<Record<string, ErrorParts>>;

@@ -1,5 +1,4 @@
-// Scores of a plan's pairs, in any order -> one sum a pair in the plan's order; token log-probs -> those
-// sums.
+// Brings the scores of a plan's pairs into the plan's order, one sum per pair, and sums token log-probs per pair.
 
 import { checkArray, checkEngine, checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -83,7 +82,7 @@ export function alignScores(plan: Pairs, scores: PairScores): Float64Array {
   return aligned;
 }
 
-/** Where the pair stands in the plan, whose pairs are sorted by prompt, then row. */
+/** Index of the pair in the plan, whose pairs are sorted by prompt, then row. */
 function placeOf({ rows, prompts }: Pairs, row: number, prompt: number): number | undefined {
   let low = 0;
   let high = rows.length;
@@ -97,7 +96,7 @@ function placeOf({ rows, prompts }: Pairs, row: number, prompt: number): number 
 }
 
 /**
- * Token log-probs of a plan's pairs -> one sum a pair, by the engine: the same bits as from its `sumTokens`.
+ * Sums the token log-probs of a plan's pairs with the engine, one sum per pair: the same bits as from its `sumTokens`.
  * @param logprobs [1, pairs, T] padded, or packed [1, N] with the tokens of each pair's row one after the other; pairs
  *   in the plan's order. Past a row's length anything may stand.
  * @param lengths [R] tokens of each row, as given to `planScores`

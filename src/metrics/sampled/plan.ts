@@ -1,5 +1,5 @@
-// A step's rows and prompts in -> which (row, prompt) pairs to score: every row under its own prompt and under m
-// others. Cross-scoring everything costs rows × prompts forward passes; what fewer pairs tell is in estimates.ts.
+// Plans which (row, prompt) pairs to score: every row under its own prompt and under m others. Scoring everything costs
+// rows × prompts forward passes; estimates.ts says what fewer pairs can show.
 
 import { checkArray, checkKnown, checkObject, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -74,7 +74,7 @@ export interface PromptPairs {
   readonly prompt: number;
   /** Ascending. */
   readonly rows: Int32Array;
-  /** Where they stand in the plan's pairs: from here on, as many as `rows`. */
+  /** Index of the first of them in the plan's pairs; there are as many as `rows`. */
   readonly first: number;
 }
 

@@ -46,7 +46,7 @@ export function turnsByRows({ own, order }: Columns, turns: Integers, advice: st
   return result;
 }
 
-/** @returns turns of prompts in canonical order (ascending group id), numbered anew: equal numbers mean equal turns */
+/** @returns turns of prompts in canonical order (ascending group id), renumbered: equal numbers mean equal turns */
 export function canonicalTurns(turns: Integers, order: Int32Array): Int32Array {
   checkArray(turns, 'promptTurns');
   if (turns.length !== order.length) {

@@ -1,5 +1,5 @@
-// What a plan's pairs say about retrieval -> figures under the keys of `strict`, with what is certain of those that
-// cannot be given.
+// Computes retrieval figures from a plan's pairs under the keys of `strict`, with certain bounds for those that cannot
+// be estimated.
 import { figure } from '../../checks/numbers.js';
 import type { NumericInterval, PairInference } from '../../engine/operations/infer-pairs.js';
 import type { ValueOrReason } from '../figures/figure.js';

@@ -1,11 +1,5 @@
-// Scoring in rounds: pairs out, scores in, until the interval of a figure is as narrow as wanted. Saves to JSON between
-// rounds.
-//
-// Why the interval holds although the data decide when to stop: the rounds (how many negatives each) are laid down
-// beforehand, and each of the K looks has an interval of level 1 − (1 − confidence)/K. All K hold together with at
-// least the wanted confidence (Bonferroni), so whichever one the stopping rule picks does. Rounds continue the same
-// random order of negatives, so that at each look the ones scored are a plain random sample. The price is width: with
-// four looks the interval is 27% wider than a single one.
+// Scores in rounds until the interval of a figure is as narrow as wanted; saves to JSON between rounds. The intervals
+// of all K looks hold together (Bonferroni, level 1 − (1 − confidence)/K each), so stopping on the data is allowed.
 
 import { checkEngine } from '../../checks/argument-checks.js';
 import { StateError } from '../../checks/errors.js';

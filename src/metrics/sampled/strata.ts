@@ -1,6 +1,5 @@
-// Columns in -> for each own column, the other prompts that its rows' negatives are drawn from: one stratum, or two
-// where negatives of the same turn are wanted more often (docs/guide/cheaper-scoring.md). A prompt that several columns
-// share is one negative.
+// Groups the prompts that each column's negatives are drawn from into one stratum, or two if negatives of the same turn
+// are preferred (docs/guide/cheaper-scoring.md). A prompt that several columns share is one negative.
 import { ArgumentError } from '../../checks/errors.js';
 
 /**

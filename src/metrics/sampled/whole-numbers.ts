@@ -1,4 +1,4 @@
-// Counts or labels as a caller gives them -> plain numbers, each looked at.
+// Converts a caller's counts or labels to plain numbers, and checks each.
 import { checkArray } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';

@@ -1,7 +1,5 @@
-// Rows that are turns -> ids that tell their trajectories apart in the whole step. Trainers number episodes over the
-// step, where the group of a row may well be the prompt of its turn, or anew in each group of rollouts. A trajectory
-// has each of its turns once: the same turn of an episode in two groups is of two trajectories, so such ids are those
-// of groups.
+// Makes ids that identify the trajectories of a step from rows that are turns. Trainers number episodes over the whole
+// step or per group of rollouts; the same turn of an episode in two groups shows that the ids count per group.
 import { IdNumbers } from '../../checks/ids.js';
 
 /**

@@ -1,6 +1,5 @@
-// Gradient norms by bucket of reward std -> how much of each bucket's gradient is the task's and how much is only
-// regularisation: RAGEN-2's gradient analysis. Where reward std is low, the task gradient vanishes, and KL and entropy
-// terms, the same for every prompt, are what moves the policy: towards a template.
+// Splits gradient norms by bucket of reward std into task and regularisation (RAGEN-2's gradient analysis): at low std
+// the task gradient vanishes, and KL and entropy terms, equal for all prompts, move the policy to a template.
 import { checkKnown } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';

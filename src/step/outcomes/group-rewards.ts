@@ -1,5 +1,5 @@
-// The filter's view of a step -> the rewards of each group, which need not be what the filter ranks by: early stops and
-// buckets look at the reward itself.
+// Gives the rewards of each group of the filter's view. The filter may rank by another score; early stops and buckets
+// look at the reward itself.
 
 import { idOf } from '../../checks/ids.js';
 import type { Integers } from '../../engine/tensor/tensor.js';

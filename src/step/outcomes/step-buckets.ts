@@ -1,4 +1,4 @@
-// A step's groups and outcomes -> its buckets of reward std, and the gradient norms that were taken of them.
+// Sorts a step's groups and outcomes into buckets of reward std, with the gradient norms measured for them.
 import { ArgumentError } from '../../checks/errors.js';
 import type { FilterResult } from '../../filter/index.js';
 import type { StepRows } from '../step-input.js';

@@ -1,5 +1,4 @@
-// A few rollouts of a step, cut to what one reads -> plain data, as journals, the states of shards and texts.parquet
-// keep it.
+// Cuts a few rollouts of a step to readable length, as plain data for journals, the states of shards and texts.parquet.
 import type { RowReading } from '../../engine/operations/texts/row-readings.js';
 import { float16Bits } from '../../engine/tensor/float16-array.js';
 
@@ -115,7 +114,7 @@ function charactersIn(text: string): number {
   return text.length - pairs;
 }
 
-/** Length in UTF-16 of so many characters. */
+/** Length in UTF-16 units of the first `characters` characters. */
 function unitsOf(text: string, characters: number): number {
   let unit = 0;
   for (let at = 0; at < characters; at++) unit += (text.codePointAt(unit) as number) > 0xffff ? 2 : 1;
@@ -127,7 +126,7 @@ function promptParts(prompt: string | undefined): Pick<Excerpt, 'prompt' | 'prom
   const { text, length } = cut(prompt, PROMPT_BEGIN + PROMPT_END);
   if (text.length === prompt.length) return { prompt: text, promptLength: length };
   const begin = text.slice(0, unitsOf(text, PROMPT_BEGIN));
-  // Half a pair, where the cut goes through one, is no character of its own.
+  // The cut may split a surrogate pair; half of one is not a character.
   const end = prompt
     .slice(-PROMPT_END)
     .replace(/^[\udc00-\udfff]/, '')

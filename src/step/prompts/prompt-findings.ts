@@ -1,4 +1,4 @@
-// A measured step and its judgement -> what there is to say of each of its prompts, and of each pair of them.
+// Combines a measured step and its judgement into what is known of each prompt and of each pair of prompts.
 import type { Judgement } from '../../verdicts/index.js';
 import type { PromptTriage, TriageCause } from '../../verdicts/prompt-triage.js';
 import type { GroupName, GroupNames, PromptMeasurement, PromptSource } from './prompt-measurement.js';

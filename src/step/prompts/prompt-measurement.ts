@@ -1,4 +1,4 @@
-// What a step says of each of its prompts -> plain data, as journals and the states of shards keep it.
+// Holds a step's figures per prompt as plain data, for journals and the states of shards.
 import type { TextPrompts } from '../../engine/operations/texts/text-prompts.js';
 import type { PerPrompt } from '../../metrics/step-metrics.js';
 

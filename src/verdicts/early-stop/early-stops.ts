@@ -114,7 +114,7 @@ export class EarlyStops {
     this.#rules = rules;
   }
 
-  /** @param saved where a run goes on */
+  /** @param saved state of a run that is resumed */
   static start({ rewardVariance, success, emptyFilter }: ResolvedEarlyStop, saved?: EarlyStopsJson): EarlyStops {
     return new EarlyStops({
       rewardVariance: rewardVariance

@@ -16,7 +16,7 @@ export const environmentStepShape = fields({
   two: nullable(estimateShape),
   /** I(X;Z) among all of the environment's prompts. */
   all: estimateShape,
-  /** The same two with standard errors over prompts, where these are known: what a certain fall is told by. */
+  /** The same two with standard errors over prompts, if known: they decide whether a fall is certain. */
   ofPrompts: fields({ pairs: nullable(figureShape), whole: nullable(figureShape) }),
   margin: nullable(estimateShape),
   entropy: number,

@@ -1,9 +1,9 @@
-// What was found of the run as a whole and of each environment -> one finding a kind, which names its environments.
+// Merges the findings of the whole run and of each environment into one per kind, which names its environments.
 import { printable } from '../../checks/words.js';
 import type { Finding, VerdictKind } from '../verdict.js';
 import { GRAVITY } from '../verdict-log.js';
 
-/** So many names stand in a sentence; the verdict has all of them. */
+/** Names that a sentence lists at most; the verdict has all of them. */
 const NAMES_SHOWN = 8;
 
 /** Kinds that say of a run as a whole that dependence is lost: they name the environments that have lost half. */

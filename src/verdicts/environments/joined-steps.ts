@@ -1,5 +1,5 @@
-// Steps in succession of an environment with too few prompts to be judged by one of them -> the figures of all of their
-// prompts, in the form in which one batch is judged.
+// Joins successive steps of an environment that has too few prompts per step, and gives the figures of all of their
+// prompts in the form of one batch.
 import { dependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';
 import { mean } from '../levels/run-level.js';
@@ -68,7 +68,7 @@ function meanEstimate(values: readonly Estimate[] | null): Estimate | null {
   return { value, low: value - below, high: value + above, error: errorOfMean(values) };
 }
 
-/** With the 95% interval of an error that is known to so many degrees of freedom. */
+/** Adds the 95% interval for an error with `freedom` degrees of freedom. */
 function studentised({ value, error }: Estimate, freedom: number): Estimate {
   const half = studentWidth(freedom) * error;
   return { value, low: value - half, high: value + half, error };

@@ -33,7 +33,7 @@ import { environmentFindings, listOf } from './environment-verdicts.js';
 import { joinedLevels } from './joined-steps.js';
 import { PooledLevel, type PooledStep, pooledLevelShape } from './pooled-level.js';
 
-/** So many environments are judged by themselves: those that come first in a run. */
+/** At most this many environments, the first ones of a run, are judged by themselves. */
 const MOST_JUDGED = 64;
 
 /** Posterior probability of having lost half from which a verdict on the run names an environment. */
@@ -48,7 +48,7 @@ const findingShape = fields({
   advice: text,
   sentence: text,
 });
-/** What was found last: it goes on over steps that an environment is not in. */
+/** The latest findings: they continue over steps in which the environment is absent. */
 const saidShape = list(findingShape);
 
 export const mixedDependenceShape = fields({
@@ -57,7 +57,7 @@ export const mixedDependenceShape = fields({
     ...promptDependenceFields,
     level: pooledLevelShape,
     said: saidShape,
-    /** What was said of the run when it got a new start, until it is told where it stands. */
+    /** Findings about the run when it got a new start, kept until its level is known again. */
     held: saidShape,
   }),
   each: list(

@@ -1,6 +1,5 @@
-// Figures of each environment step by step -> the level of the run: I(X;Z) within environments with the weights of the
-// run's first steps, so that a mixture that changes is no fall. Of environments that a step lacks the run's level says
-// nothing: those that it has are held against their own start.
+// Pools the figures of environments into the level of a run: I(X;Z) within environments, weighted as in the run's first
+// steps so that a changing mixture is not a fall. Environments in a step are compared with their own start.
 import { count, fields, kept, list, nullable, number, type Shaped, text } from '../../checks/saved.js';
 import { dependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';
@@ -105,7 +104,7 @@ export class PooledLevel extends kept(pooledLevelShape) {
       const figures = environments.get(start.name);
       if (figures === undefined) continue;
       const { from, now } = comparable(start, figures);
-      // A start that cannot be told from nothing has no half.
+      // A start that cannot be distinguished from zero has no half.
       if (from === null || now === null || from.value <= WIDTH_95 * from.error) continue;
       const { recent } = this.state;
       const known = recent.find(({ name }) => name === start.name);

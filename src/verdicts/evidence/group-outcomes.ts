@@ -1,5 +1,5 @@
-// Rows or groups as they come -> per prompt, what each rollout earned and did. Rows that are turns make one rollout an
-// episode, as they do in the filter: its reward and outcome, which each of its turns has, and its actions in order.
+// Collects per prompt what each rollout earned and did. Rows that are turns make one rollout per episode, as in the
+// filter: the reward and outcome that all of its turns share, and its actions in order.
 import { idOf } from '../../checks/ids.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
 import { idsWithGroups, trajectoryIds } from '../../metrics/sampling/trajectory-ids.js';

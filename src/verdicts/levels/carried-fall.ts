@@ -1,5 +1,5 @@
-// Whether the start of a run carries a fall that goes on: small batches scatter by half of their start and more, so that
-// a few low ones are no collapse.
+// Decides whether the start of a run supports a lasting fall: small batches scatter by half of their start and more, so
+// a few low values are not a collapse.
 import { count, fields, flag, kept } from '../../checks/saved.js';
 import { normalTail } from '../statistics/tail-probabilities.js';
 import { type RunLevel, START_STEPS } from './run-level.js';

@@ -1,5 +1,5 @@
-// A step's figures -> the dependence that steps are held against each other by, with its standard error over prompts:
-// the one place that chooses which figure that is.
+// Chooses the figure of dependence by which steps are compared, with its standard error over prompts: the only place
+// that chooses it.
 import { PROMPT_ERROR_KEY } from '../../metrics/figures/score-figures.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 

@@ -37,7 +37,7 @@ export class FollowedLevel extends kept(followedLevelShape) {
     return { sigma: Math.min(this.state.errors.sigma, sigma), start: Math.min(this.state.errors.start, startError) };
   }
 
-  /** Whether the start can be told from zero: else there is nothing to fall from. */
+  /** Whether the start can be distinguished from zero: otherwise there is nothing to fall from. */
   get hasStart(): boolean {
     return this.level.start > WIDTH_95 * this.errors.start;
   }

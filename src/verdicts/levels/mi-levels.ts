@@ -13,7 +13,7 @@ export const miLevelsShape = fields({ steps: count, byPrompts: record(followedLe
 export interface ComparedMi {
   readonly at: MiAt;
   readonly followed: FollowedLevel;
-  /** Where it lies against half of the start; null while there is none, or one that cannot be told from zero. */
+  /** Comparison with half of the start; null without a start, or with one that cannot be distinguished from zero. */
   readonly comparison: Comparison | null;
 }
 
@@ -38,7 +38,7 @@ export class MiLevels extends kept(miLevelsShape) {
   }
 
   /**
-   * Takes in a step. @param prompts different ones of the step @param hadStart whether the start was told from zero
+   * Adds a step. @param prompts different ones of the step @param hadStart whether its start was distinct from zero
    * before @param tests that share a level
    */
   add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean, tests = 1): ComparedMi {

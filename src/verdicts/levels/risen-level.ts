@@ -1,4 +1,4 @@
-// A share that is held against a multiple of its own start -> has it credibly risen above it?
+// Decides whether a share has credibly risen above a multiple of its own start.
 import { fields, kept, nullable, number, type Shaped } from '../../checks/saved.js';
 import { advance, compare, isSurelyFallen, thresholdStateShape, WIDTH_95 } from '../statistics/threshold-state.js';
 import { RunLevel, runLevelShape } from './run-level.js';

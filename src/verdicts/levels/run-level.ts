@@ -1,4 +1,4 @@
-// One figure step by step -> where it started, where it stands, and how much it scatters from step to step. Constant
+// Follows one figure step by step: where it started, where it is, and how much it scatters between steps. Constant
 // memory.
 import { count, fields, flag, kept, list, number, type Shaped } from '../../checks/saved.js';
 
@@ -17,7 +17,7 @@ export const TREND_STEPS = 8;
 /** Number of differences that the scatter is an average over. */
 const SCATTER_STEPS = 32;
 
-/** So many average squares are in the largest of a few dozen, or few, of normal differences (simulated). */
+/** The largest of a few, or a few dozen, squared normal differences, in mean squares (simulated). */
 const LARGEST_CHANGES = 6;
 
 /** Steps so far apart are as good as independent; successive ones of a training run are not. */
@@ -151,7 +151,7 @@ export class RunLevel extends kept(runLevelShape) {
 
   /**
    * Standard deviation of one step's value about those next to it, but for the largest change: one fall, in the start or
-   * after it, is no scatter.
+   * after it, does not count as scatter.
    */
   get batchSigma(): number {
     const { nearScatter, largestNear, seen, noise } = this.state;

@@ -1,4 +1,4 @@
-// A computed step's metrics -> the figures that regimes and early warnings rest on, or why the step gives no evidence.
+// Reads the figures for regimes and early warnings off a step's metrics, or says why the step gives no evidence.
 import type { Interval, StepMetrics } from '../../metrics/step-metrics.js';
 import { type ComparableDependence, comparableDependence } from './comparable-dependence.js';
 import { CROSS_SCORES, type Instrument } from './instrument.js';
@@ -32,7 +32,7 @@ export interface StepLevels {
   readonly mi: readonly MiAt[];
   /** The estimate for all prompts. */
   readonly whole: Estimate;
-  /** What a certain fall is told by. */
+  /** Figure that shows a certain fall. */
   readonly dependence: ComparableDependence;
   /** The figure without a ceiling: contrastive margin, or specificity of texts; null where it is absent. */
   readonly margin: Estimate | null;

@@ -1,4 +1,4 @@
-// A step's text figures -> the figures that regimes and early warnings rest on, or why the step gives no evidence.
+// Reads the figures for regimes and early warnings off text figures, or says why the step gives no evidence.
 import { figure } from '../../checks/numbers.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';
 import { dependenceAmong } from './comparable-dependence.js';
@@ -61,7 +61,7 @@ export function textLevels(
 /** From 95% to 99.9%. */
 const BEYOND_DOUBT = 3.29 / 1.96;
 
-/** From so many times chance on, or from half of the way between chance and 1, retrieval tells prompts apart. */
+/** Retrieval distinguishes prompts from this multiple of chance on, or from halfway between chance and 1. */
 const TOLD_TIMES = 3;
 
 /** A bound that can be 0 and is below this share of its start is near it. */

@@ -1,4 +1,4 @@
-// Two figures over the steps of a run -> how they go together: Pearson and Spearman with 95% intervals.
+// Correlates two figures over the steps of a run: Pearson and Spearman with 95% intervals.
 
 /** A correlation with its interval. */
 export interface Correlation {

@@ -1,17 +1,17 @@
-// The scale that losses of I(X;Z) are shares of, and how much a batch's I(X;Z) scatters at each level
-// (docs/reference/verdicts.md, `dependence_lower`). Prompts are infinite in number where that is not known: then d is I.
+// Gives the scale on which losses of I(X;Z) are shares, and how much a batch's I(X;Z) scatters at each level
+// (docs/reference/verdicts.md, `dependence_lower`). An unknown number of prompts is infinite: then d is I.
 import { fixedExp, fixedLog } from './fixed-math.js';
 
-/** Least fall in nats, for each share of d that is to be lost: 0.42 · 0.25 is a tenth fewer prompts told apart. */
+/** Least fall in nats, per share of d to be lost: 0.42 · 0.25 is a tenth fewer prompts that are distinguished. */
 const LEAST_FALL = 0.42;
 
 /** Least I(X;Z) that the scatter is proportional to. */
 const LEAST_LEVEL = 0.02;
 
-/** Bounds of the share of the prompts that are not told apart. */
+/** Lower bound of the share of prompts that are not distinguished. */
 const LEAST_UNTOLD = 1e-6;
 
-/** u² = 1 − e^I / P: the share of the prompts that are not told apart. */
+/** u² = 1 − e^I / P: the share of prompts that are not distinguished. */
 function untold(information: number, prompts: number): number {
   return Math.min(1, Math.max(LEAST_UNTOLD, 1 - fixedExp(Math.min(information, 50)) / prompts));
 }

@@ -1,5 +1,5 @@
-// The latest values of a figure, of which the level has fallen -> since which of them, and by how much: the posterior
-// of a fall that takes 1 to 32 steps (docs/reference/verdicts.md, `dependence_lower`).
+// Estimates since when the level of a figure has fallen, and by how much: the posterior of a fall that takes 1 to 32
+// steps (docs/reference/verdicts.md, `dependence_lower`).
 import { informationOf, preference, varianceAt } from './dependence-scale.js';
 import { fixedExp, fixedLog } from './fixed-math.js';
 

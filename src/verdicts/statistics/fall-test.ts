@@ -1,6 +1,5 @@
-// A figure step by step, each value with its standard error -> has its level fallen by more than a share of d, beyond
-// doubt? The latest 2 to 16 steps are held against all before them and against the run's start, at every step
-// (docs/reference/verdicts.md, `dependence_lower`). Bounded memory: what is older than the latest 64 steps is sums.
+// Tests at every step whether a figure's level has certainly fallen by more than a share of d: the latest 2 to 16 steps
+// against all before and the start (docs/reference/verdicts.md, `dependence_lower`). Steps older than 64 are summed.
 import { count, fields, kept, list, notNegative, number, type Shaped, startOf } from '../../checks/saved.js';
 import { wholePower } from '../../metrics/figures/whole-power.js';
 import { floorUnder, varianceAt } from './dependence-scale.js';
@@ -18,7 +17,7 @@ const LEAST_DEVIATE = 3.8;
 /** Chance at which the start must agree where the steps before the window decide. */
 const AGREED_LEVEL = 0.05;
 
-/** Steps that are the start: fewer until a run has so many computed steps. */
+/** Steps that make the start: fewer until the run has EARLY_STEPS computed steps. */
 const [FIRST_EARLY, FIRST, EARLY_STEPS] = [4, 8, 12];
 
 /** Fewest steps before a window. */

@@ -1,6 +1,5 @@
-// Every figure of every computed step, for correlations over a run of any length in constant memory: up to KEPT_STEPS
-// steps are kept; when they are full, every second one goes, and from then on only every second (fourth, eighth …) is
-// taken.
+// Keeps the figures of computed steps for correlations in constant memory: when KEPT_STEPS are full, every second one
+// is dropped, and from then on only every second (fourth, eighth …) step is kept.
 import { count, fields, kept, list, nullable, number, record, type Shaped, startingWith } from '../../checks/saved.js';
 
 const KEPT_STEPS = 256;

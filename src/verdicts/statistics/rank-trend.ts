@@ -1,5 +1,5 @@
-// Values in order -> is there a trend? The Mann–Kendall test: pairs that rise against pairs that fall (Mann 1945,
-// Kendall 1975).
+// Tests values in order for a trend with Mann–Kendall: pairs that rise against pairs that fall (Mann 1945, Kendall
+// 1975).
 import { normalTail } from './tail-probabilities.js';
 
 export interface RankTrend {

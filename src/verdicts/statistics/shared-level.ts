@@ -12,7 +12,7 @@ export function sharedWidth(width: number, tests: number): number {
   return remembered(`${width} ${tests}`, () => widthAt(normalTail(width) / tests, normalTail));
 }
 
-/** Half-width of a 95% interval in standard errors that are known to so many degrees of freedom. */
+/** Half-width of a 95% interval in standard errors that have `freedom` degrees of freedom. */
 export function studentWidth(freedom: number): number {
   return remembered(`t ${freedom}`, () => widthAt(0.025, (t) => studentTail(t, freedom)));
 }

@@ -1,5 +1,5 @@
-// Counts of shuffled actions that a computation asks for on its way -> the computation goes on with them: at once, or
-// off the JS thread where there is an engine.
+// Runs a computation that asks for counts of shuffled actions on its way: counts at once, or off the JS thread if there
+// is an engine.
 
 import { loadAddon } from '../../engine/addon.js';
 import type { Engine } from '../../engine/engine.js';

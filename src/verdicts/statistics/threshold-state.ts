@@ -1,6 +1,5 @@
-// A figure's interval step by step against half of its start -> whether it stands or has fallen, since when and how
-// surely. Fallen is what lies below; what lies above stands; between, it stays what it was; before the first of either
-// it is not known.
+// Compares a figure's interval with half of its start step by step: fallen below, standing above, in between unchanged,
+// and unknown before the first of either. Keeps since when and how certain it is.
 import { count, fields, oneOf, type Shape } from '../../checks/saved.js';
 import { sharedWidth } from './shared-level.js';
 

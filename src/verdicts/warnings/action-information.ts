@@ -148,7 +148,7 @@ export const NOT_SEEN: Dependence = { seen: 0, shownAtStart: 0, silent: 0, silen
 
 const SHOWN = 0.05;
 
-/** So many computed steps in succession without dependence end it: one in 20 comes by chance the other way, too. */
+/** This many successive computed steps without dependence end it: one in 20 comes by chance the other way, too. */
 const SILENT_STEPS = 5;
 
 export function noted(before: Dependence, step: number, pValue: number): Dependence {

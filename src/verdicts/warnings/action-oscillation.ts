@@ -1,5 +1,5 @@
-// Actions of each episode in order -> does it go round in circles? Period-2 runs (A-B-A-B) against the same actions in
-// random order, the entropy within a sliding window, and repetition (docs/reference/verdicts.md).
+// Detects actions that go round in circles: period-2 runs (A-B-A-B) against the same actions in random order, entropy
+// in a sliding window, and repetition (docs/reference/verdicts.md).
 
 import { numbered } from '../../checks/ids.js';
 import { figure, percent, pWords } from '../../checks/numbers.js';

@@ -1,5 +1,5 @@
-// The absolute statement, which needs no start to compare with: responses that cannot be told from ones that ignore
-// their prompt.
+// Finds responses that cannot be distinguished from ones that ignore their prompt: an absolute statement, which needs
+// no start to compare with.
 
 import { figure } from '../../checks/numbers.js';
 import { count, fields, kept, nullable, number, oneOf, type Shaped } from '../../checks/saved.js';
@@ -16,7 +16,7 @@ const LEAST_ROWS = 64;
 /** Steps in succession that must agree, … */
 const STEPS = 2;
 
-/** … and one more for each time that so many tests share the level: a chance of one in so many says less then. */
+/** … and one more each time that this many tests share the level: a chance of one in as many says less then. */
 const TESTS_A_STEP = 20;
 
 /** A p-value up to here shows dependence. */
@@ -26,7 +26,7 @@ const SHOWN = 0.05;
 const BEYOND_DOUBT = 3.29;
 
 const sumsShape = fields({
-  /** Sums of I(X;Z) over so many steps, and of its squared errors. */
+  /** Number of steps, and over them the sums of I(X;Z) and of its squared errors. */
   steps: count,
   mi: number,
   squares: number,
@@ -58,7 +58,7 @@ export const inputAgnosticShape = fields({
   since: nullable(count),
   /** What the steps before show together. */
   before: sumsShape,
-  /** Whether the run's start has carried the loss that goes on. */
+  /** Whether the run's start supports the present loss. */
   loss: carriedFallShape,
   severity: nullable(oneOf('warning', 'critical')),
 });
@@ -92,7 +92,7 @@ export class InputAgnostic extends kept(inputAgnosticShape) {
   }
 
   /**
-   * Where the run depends so little on its prompts that single batches do not show it, some that do not are no loss.
+   * If single batches hardly show dependence in this run, a few batches without it are not a loss.
    */
   #found(since: number, level: RunLevel, silent: Sums, before: Sums, tests: number): Severity {
     const isLost = level.comparable ? this.#loss.look(since, level, tests) : isLess(silent, before);

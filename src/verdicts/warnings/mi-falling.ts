@@ -1,4 +1,4 @@
-// Early warning: I(X;Z) goes down while H(Z|X) does not, told before it is gone.
+// Warns early: I(X;Z) goes down while H(Z|X) does not, before the dependence is gone.
 
 import { figure, percent, percentOf } from '../../checks/numbers.js';
 import { count, fields, kept, nullable, type Shaped } from '../../checks/saved.js';
@@ -30,7 +30,7 @@ export interface TextFall {
   readonly specificity: RunLevel;
 }
 
-/** Steps after which a fall of the bound can be told … */
+/** Steps after which a fall of the bound can be seen … */
 const EARLY_LOOKS = 3;
 
 /** … where specificity is as unlikely by chance below the same floor. */

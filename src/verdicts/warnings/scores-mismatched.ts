@@ -13,7 +13,7 @@ const LEVEL = 1e-6;
 /** Steps in succession that must agree. */
 const STEPS = 2;
 
-/** From this p on a step is no evidence of anything else, either. */
+/** From this p on a step does not count as evidence of anything else, either. */
 const DOUBTFUL = 1e-3;
 
 export const scoresMismatchedShape = fields({

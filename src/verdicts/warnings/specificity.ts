@@ -1,5 +1,5 @@
-// Specific is not correct: which rows were retrieved to their own prompt, and which were right -> four shares, and
-// whether reasoning that fits its prompt is worth anything (docs/reference/verdicts.md).
+// Compares specific with correct: four shares of rows by retrieval to their own prompt and success, and whether
+// reasoning that fits its prompt pays off (docs/reference/verdicts.md).
 
 import { figure, percent } from '../../checks/numbers.js';
 import { fields, list, number, type Shaped } from '../../checks/saved.js';
@@ -24,8 +24,8 @@ export const specificityShape = fields({
   genericRight: number,
   genericWrong: number,
   /**
-   * Sums over prompts (of each step anew) of the products of their counts, row by row of the matrix: rows of one prompt
-   * are retrieved, and succeed, together. Decays as a square does.
+   * Sums over prompts (of each step by itself) of the products of their counts, row by row of the matrix: rows of one
+   * prompt are retrieved, and succeed, together. Decays as a square does.
    */
   products: list(number, PRODUCTS),
 });
@@ -42,7 +42,7 @@ const HALF_LIFE = 5;
 const KEEP = 0.5 ** (1 / HALF_LIFE);
 
 /**
- * Standard errors below zero at which the difference is believed: looked at anew at every step, so more than the usual
+ * Standard errors below zero at which the difference is believed: every step tests it again, so more than the usual
  * two.
  */
 const BELIEVED = 3.29;
