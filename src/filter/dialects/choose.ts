@@ -54,31 +54,24 @@ export function chooseGroups(
   }
   const { isZero } = columns;
   const leavesOut = !includeZero && dialect !== 'dapo';
-  const candidates = new Uint32Array(memberCount);
-  let candidateCount = 0;
-  for (const group of members.subarray(0, memberCount)) {
-    if (leavesOut && isZero(group)) reasons[group] = 'zero_score';
-    else candidates[candidateCount++] = group;
-  }
+  const all = members.subarray(0, memberCount);
+  const candidates = leavesOut
+    ? all.filter((group) => {
+        const isLeftOut = isZero(group);
+        if (isLeftOut) reasons[group] = 'zero_score';
+        return !isLeftOut;
+      })
+    : all;
   const select = (): Uint32Array => {
     if (dialect === 'dapo') {
       const outcomes = columns.outcomes ?? columns.rewards;
-      const { kept, isGraded } = selectDapo(
-        rollouts.outcomes ?? rollouts.rewards,
-        outcomes,
-        candidates.subarray(0, candidateCount),
-        reasons,
-      );
+      const { kept, isGraded } = selectDapo(rollouts.outcomes ?? rollouts.rewards, outcomes, candidates, reasons);
       if (columns.outcomes === null && isGraded) warnings.push([GRADED_REWARDS]);
       return kept;
     }
     // It decides for itself, since includeZero has one more meaning there.
-    if (dialect === 'upstream') return selectUpstream(columns.scores, members.subarray(0, memberCount), settings);
-    const kept = (dialect === 'strict' ? selectStrict : selectByReference)(
-      columns,
-      candidates.subarray(0, candidateCount),
-      settings,
-    );
+    if (dialect === 'upstream') return selectUpstream(columns.scores, all, settings);
+    const kept = (dialect === 'strict' ? selectStrict : selectByReference)(columns, candidates, settings);
     if (strategy !== 'top_p' || topPMode !== 'softmax' || !isSpread(metric) || value >= 1) return kept;
     // exp(0) is not 0: under softmax a group without variance still has mass.
     const flat = kept.filter(isZero).length;

@@ -169,10 +169,10 @@ function labelsOf(
 ): Pick<FilterRows, 'group' | 'ids' | 'episodes' | 'turns'> {
   if (offsets !== null) {
     const group = new Int32Array(rows);
-    const ids = new Float64Array(offsets.length - 1).map((_, at) => at);
-    for (let row = 0, at = 0; row < rows; row++) {
-      while (row >= (offsets[at + 1] as number)) at++;
-      group[row] = at;
+    const ids = new Float64Array(offsets.length - 1);
+    for (let at = 0, row = 0; at < ids.length; at++) {
+      ids[at] = at;
+      for (const end = offsets[at + 1] as number; row < end; row++) group[row] = at;
     }
     return { group, ids, episodes: null, turns: null };
   }
@@ -361,7 +361,9 @@ export function indexIds(column: RowColumn, ids: Ids, rows: number): IndexedIds 
 
 /** @throws RowsProblem for an id beyond 64 bits */
 export function groupIds({ distinct }: IndexedIds): GroupIds {
-  if (distinct.every((id) => Number.isSafeInteger(Number(id)))) return Float64Array.from(distinct, Number);
+  const numbers = new Float64Array(distinct.length);
+  for (let at = 0; at < numbers.length; at++) numbers[at] = Number(distinct[at]);
+  if (numbers.every(Number.isSafeInteger)) return numbers;
   return BigInt64Array.from(distinct, (given) => {
     const id = BigInt(given);
     if (BigInt.asIntN(64, id) === id) return id;
