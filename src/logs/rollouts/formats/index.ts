@@ -4,6 +4,7 @@ import { reader as areal } from './areal/reader.js';
 import { reader as art } from './art/reader.js';
 import { reader as atropos } from './atropos/reader.js';
 import { reader as chats } from './chats/reader.js';
+import { reader as generations } from './generations/reader.js';
 import { reader as inspect } from './inspect/reader.js';
 import { reader as lmEval } from './lm-eval/reader.js';
 import { reader as miles } from './miles/reader.js';
@@ -31,6 +32,7 @@ export const FORMATS: readonly RolloutFormat[] = [
   art,
   atropos,
   chats,
+  generations,
   inspect,
   lmEval,
   miles,

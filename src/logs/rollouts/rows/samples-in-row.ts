@@ -32,7 +32,12 @@ export function samplesIn(row: Fields, names: Readonly<Record<string, string | u
         outputs.map((_, at) => `${row.id(name)}/${at}`),
       );
     }
-    if (!Array.isArray(value) || value.length === 0) continue;
+    if (!Array.isArray(value)) continue;
+    if (value.length === 0) {
+      // Nothing is said of any.
+      if (!LISTS.has(own)) columns.set(name, value);
+      continue;
+    }
     const isOne = LISTS.has(own) && (own === 'prompt' ? value.every(isObject) : !goesAlong(own, value, outputs.length));
     if (isOne && !['tokens', 'logprobs'].includes(own)) continue;
     if (isOne || value.length !== outputs.length) {

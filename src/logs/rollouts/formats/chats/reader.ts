@@ -20,6 +20,9 @@ const ELSEWHERE = [
   'response',
   'responses',
   'responses_create_params',
+  'generations',
+  'output_list',
+  'completions',
 ];
 
 export const reader: RolloutFormat = {

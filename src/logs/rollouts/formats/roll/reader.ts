@@ -15,7 +15,7 @@ export const reader: RolloutFormat = {
   gives: 'texts, rewards, groups by prompt',
   environment: '`domain`, else `tag`',
   recognises: (keys) =>
-    hasAll(keys, 'responses', 'prompt') ||
+    (hasAll(keys, 'responses', 'prompt') && !keys.has('rewards')) ||
     hasAll(keys, 'global_step', 'messages', 'exp_name') ||
     keys.has('trajectory_data'),
   fields: ['global_step', 'prompt', 'messages', 'responses', 'scores', 'domain', 'tag'],
