@@ -6,7 +6,8 @@ import { COMMENT } from './comment-paths.mjs';
 import { root } from './stage.mjs';
 
 /** Folders whose comments are plain throughout; others follow as they become so. */
-const PLAIN = ['bench', 'fuzz', 'scripts', 'src/metrics', 'src/step', 'src/verdicts'];
+const ROOMS = ['analysis', 'checks', 'engine', 'exports', 'filter', 'metrics', 'monitor', 'step', 'verdicts'];
+const PLAIN = ['bench', 'fuzz', 'scripts', ...ROOMS.map((room) => `src/${room}`)];
 
 const PHRASES = [
   /(?<!there )\b(?:is|are) no (?!longer|more|less|fewer)/i,

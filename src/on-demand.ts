@@ -32,8 +32,8 @@ export async function* analyze(
 /**
  * Measures the steps of one shard. Called again, after a kill or for files that have changed, it measures only what its
  * journal lacks.
- * @throws {ArgumentError} for a bad option; {StateError} where a journal of other options or another version stands in
- *   its place; {FileError} when it cannot be written, there is no step at all, or a file is out of reach for a reason
+ * @throws {ArgumentError} for a bad option; {StateError} if a journal of other options or another version is in its
+ *   place; {FileError} when it cannot be written, there is no step at all, or a file is out of reach for a reason
  *   that is not its own (a mount, a store): what was measured stays; `signal.reason` when aborted
  * @example
  * import { analyze, measureShard } from 'collapsar';

@@ -1,12 +1,12 @@
-// Steps and blocks that are through -> how far the analysis is.
+// Counts finished steps and blocks to report the progress of an analysis.
 
-/** How far an analysis is: steps and bytes that are through. */
+/** Progress of an analysis: finished steps and bytes. */
 export interface AnalysisProgress {
-  /** Steps that are through, failed ones and those of an earlier analysis included, of how many. */
+  /** Finished steps, including failed ones and those of an earlier analysis. */
   readonly done: number;
   /** Where steps come as a stream: those that have come. */
   readonly total: number;
-  /** Bytes that are through, of how many; large files count block by block. */
+  /** Finished bytes; large files count block by block. */
   readonly bytes: number;
   readonly totalBytes: number;
   /** The part of `done` that an earlier analysis had measured, which took no time now. Default 0. */
@@ -49,7 +49,7 @@ export class ProgressCount {
     this.#resumedBytes += bytes;
   }
 
-  /** So many more bytes of a step's scores are through. */
+  /** Adds finished bytes of a step's scores. */
   advance(step: Counted, bytes: number): void {
     const inside = this.#inside.get(step) ?? { read: 0, counted: 0 };
     this.#inside.set(step, inside);
@@ -61,7 +61,7 @@ export class ProgressCount {
     this.#report(step.file);
   }
 
-  /** A step is through, measured or failed. @param wasMeasured as it was expected */
+  /** Counts a step as finished, measured or failed. @param wasMeasured as it was expected */
   finish(step: Counted, wasMeasured: boolean): void {
     if (!wasMeasured) {
       this.#done++;

@@ -79,8 +79,8 @@ export interface SourceOptions extends FileChoiceOptions, LogOptions {
   /** Called with what was passed over among rollout logs or journals, and why, before the first report. */
   onNote?: ((note: string) => void) | undefined;
   /**
-   * Called with each file or path that cannot be used, and each line of a log; the others go on. Default: the first one
-   * ends the call by throwing.
+   * Called with each file or path that cannot be used, and each such line of a log; the analysis continues with the
+   * others. Default: the first one ends the call by throwing.
    */
   onFailure?: ((failure: FileError) => void) | undefined;
 }
@@ -169,7 +169,7 @@ export async function* measuredSource(
           () => ending.abort(),
         );
     for await (const { step, outcome, wasMeasured } of outcomes) {
-      // What was measured ahead, or stands in a journal, is not given after an abort either.
+      // After an abort, steps measured ahead or kept in a journal are not yielded either.
       options.signal?.throwIfAborted();
       if (outcome instanceof FileError) fail(outcome);
       progress.finish(step, wasMeasured);

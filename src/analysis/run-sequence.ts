@@ -24,7 +24,7 @@ export class RunSequence {
   /** By directory and name; only where runs take turns. */
   readonly #others = new Map<string, Run>();
 
-  /** @param interleaved whether a run may go on after steps of another one; else each ends where the next one begins */
+  /** @param interleaved whether a run may continue after steps of another one; else each ends where the next begins */
   constructor(options: MeasureOptions, { interleaved = false }: { readonly interleaved?: boolean } = {}) {
     this.#options = options;
     this.#interleaved = interleaved;

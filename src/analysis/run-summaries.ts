@@ -1,5 +1,5 @@
-// Summaries of runs in, one after the other; out the list of them as it stands in summary.json. They wait on disk: of a
-// directory a step there are as many runs as steps, and a string of V8 ends at 512 MB.
+// Collects summaries of runs into the list of summary.json. They wait on disk: a directory with a step per run has as
+// many runs as steps, and a string of V8 ends at 512 MB.
 import { AtomicFile } from '../logs/stores/atomic-file.js';
 
 /** Never gets this name: its lines go into summary.json. */

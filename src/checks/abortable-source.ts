@@ -1,5 +1,5 @@
-// What gives things one after the other (an iterable, an async one, a Web Stream) -> an async iterable that ends at an
-// abort, also while it waits, and closes its source however it ends.
+// Wraps an iterable, async iterable or Web Stream so that iteration stops when the signal aborts, even while waiting.
+// Always closes the source.
 
 import { unlessAborted } from './abort.js';
 import { ArgumentError } from './errors.js';

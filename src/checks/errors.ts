@@ -85,7 +85,7 @@ export class AddonError extends CollapsarError {
 /** Why a device cannot be had, or what it failed with. */
 export type DeviceProblem =
   | 'not_built' // there is no CUDA backend beside the addon, or at the path given
-  | 'not_loadable' // the backend is no library that can be used: foreign, damaged, of another version
+  | 'not_loadable' // the backend is not a usable library: foreign, damaged, of another version
   | 'crashed' // the backend brought down the process that tried it
   | 'timeout' // the backend did not answer within the time limit
   | 'no_driver'

@@ -1,4 +1,4 @@
-// Ids of any kind -> small numbers, by which arrays are indexed and native code counts.
+// Numbers ids of any kind, so that arrays can be indexed by them and native code can count them.
 
 /** Numbers ids from 0 on, in the order in which they come first. */
 export class IdNumbers<Id> {

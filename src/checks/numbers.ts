@@ -6,7 +6,7 @@ export function figure(value: number): string {
   return text.includes('e') ? String(Number(text)) : text;
 }
 
-/** The least p-value that permutations can give, in float32 too, is no measured one, but stands for "or less". */
+/** The least p-value that permutations can give, in float32 too, is not a measured one, but means "or less". */
 export function isLeastP(p: number, permutations: number): boolean {
   return p <= (1 + 1e-6) / (permutations + 1);
 }

@@ -1,4 +1,4 @@
-// Labels of rows -> the environments that a batch mixes: their names, and which row is of which.
+// Finds the environments that a batch mixes from the labels of its rows: their names, and the environment of each row.
 
 import { checkArray } from './argument-checks.js';
 import { ArgumentError } from './errors.js';

@@ -1,4 +1,4 @@
-// Words of a command -> text that a POSIX shell reads back as those very words.
+// Quotes the words of a command so that a POSIX shell reads back those very words.
 
 const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
 

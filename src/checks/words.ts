@@ -1,7 +1,7 @@
 // Words of messages: values, counts, text of unknown origin, and what is wrong with an argument.
 import type { ArgumentError } from './errors.js';
 
-/** A value as it should stand in an error message: short, and never throwing. */
+/** Formats a value for an error message: short, and never throwing. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value);
   if (typeof value === 'bigint') return `${value}n`;

@@ -1,12 +1,4 @@
-// Memory that native code works on: allocating it, and keeping foreign memory in place while a job reads it.
-//
-// A reference to an ArrayBuffer keeps the object alive but not its memory, which a transfer, a shrink or the growth of
-// a WebAssembly.Memory takes away at any moment. So a job works only on memory that cannot go:
-//   engine memory            counted natively; a job holds it even if JavaScript transfers or drops the buffer
-//   SharedArrayBuffer        can neither be detached nor shrink; the job holds a reference
-//   other, up to 1 MiB       copied at the call
-//   other, larger            read in place and made untransferable, see holdBuffer()
-//   resizable, WebAssembly   copied at the call up to 64 MiB, refused above
+// Allocates memory for native code, and keeps foreign memory in place while a job reads it (HeldBuffers says how).
 import { constants } from 'node:buffer';
 import { types } from 'node:util';
 import { MessageChannel, markAsUntransferable } from 'node:worker_threads';
@@ -93,7 +85,17 @@ function unblock(buffer: ArrayBuffer): void {
   for (const name of transfers) delete (buffer as unknown as Record<string, unknown>)[name];
 }
 
-/** The buffers that one call has protected. */
+/**
+ * Buffers that one call has protected. A reference to an ArrayBuffer keeps the object alive but not its memory, which a
+ * transfer, a shrink or the growth of a WebAssembly.Memory takes away at any moment. So a job works only on memory that
+ * cannot go away:
+ *
+ *     engine memory            counted natively; a job holds it even if JavaScript transfers or drops the buffer
+ *     SharedArrayBuffer        can neither be detached nor shrink; the job holds a reference
+ *     other, up to 1 MiB       copied at the call
+ *     other, larger            read in place and made untransferable, see protect()
+ *     resizable, WebAssembly   copied at the call up to 64 MiB, refused above
+ */
 export class HeldBuffers {
   readonly #buffers: { buffer: ArrayBuffer; argument: string }[] = [];
 
@@ -101,7 +103,7 @@ export class HeldBuffers {
    * Sees to it that a job may read the array's memory in place, and says whether it may; if not, native code copies it.
    *
    * A fixed-length buffer over 1 MiB that is not the engine's becomes untransferable for good: `postMessage` and
-   * `structuredClone` then copy it even where they are told to transfer it (Node 20) or throw (Node 22 and later).
+   * `structuredClone` then copy it even if they are asked to transfer it (Node 20) or throw (Node 22 and later).
    * Where ArrayBuffer has `transfer()`, calling it on this buffer throws until the job has ended. From Node 24 on
    * nothing else in JavaScript detaches such a buffer. Before, a BYOB stream reader that is given the buffer still
    * does, and so does `ArrayBuffer.prototype.transfer.call()`: do neither while a job reads it.

@@ -1,4 +1,4 @@
-// What a caller wants to compute with -> an engine: on the CPU, or on a GPU that was found and tried.
+// Opens an engine on the CPU, or on a GPU that was found and tried.
 
 import { availableParallelism } from 'node:os';
 import { DeviceError } from '../checks/errors.js';

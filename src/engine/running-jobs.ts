@@ -1,4 +1,4 @@
-// A native job -> a promise: abort, progress, dispose, and the errors it can end with.
+// Runs a native job as a promise, with abort, progress, dispose, and the errors that it can end with.
 
 import { setMaxListeners } from 'node:events';
 import { ArgumentError, CollapsarError, DeviceError, DisposedError } from '../checks/errors.js';

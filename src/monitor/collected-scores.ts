@@ -1,5 +1,5 @@
-// Scores of one step as they come, in any parts and any order -> sums over tokens [R, P]. Of what is whole only its
-// sums stay, so that a step holds R·P numbers and never the log-probs of two prompts.
+// Sums the scores of one step over tokens to [R, P] as they come, in any parts and order. Keeps only the sums of whole
+// rows, so that a step holds R·P numbers and never the log-probs of two prompts.
 
 import { types } from 'node:util';
 import { checkAwaited } from '../checks/argument-checks.js';
@@ -104,7 +104,7 @@ export class CollectedScores {
     await to.addSums({ prompts, rows, sums: sums as Tensor }, { signal });
   }
 
-  /** Blocks that can be undone together: what addBlock() can be told to add to. */
+  /** Starts a set of blocks that can be undone together; addBlock() accepts it as the target. */
   session(): BlockSession {
     return this.#sink.session();
   }

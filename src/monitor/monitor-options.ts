@@ -33,7 +33,7 @@ export interface MonitorOptions {
   readonly profile?: Profile | undefined;
   /**
    * Which (trajectory, turn) rows a due step's metrics are computed on; needs `episodes` and `turns`. Several give a
-   * set of metrics each. Every step draws anew, by seed and step number. Default: all rows.
+   * set of metrics each. Every step draws again, by seed and step number. Default: all rows.
    */
   readonly sampler?: SamplerKind | SamplerOptions | readonly (SamplerKind | SamplerOptions)[] | undefined;
   /**

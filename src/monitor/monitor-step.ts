@@ -25,7 +25,7 @@ export interface StepHost {
   /** Whether somebody wants to know of single prompts. */
   readonly perPrompt: boolean;
   engine(): Promise<Engine>;
-  /** Computes and commits a step when every one that was finished before is through. */
+  /** Computes and commits a step when all steps that were finished earlier are committed. */
   finish(open: OpenStep, outcomes: CheckedOutcomes, signal: AbortSignal | undefined): Promise<StepReport<FilterResult>>;
 }
 

@@ -64,7 +64,7 @@ interface Offer {
 }
 
 /**
- * Not a TransformStream, which goes on with a step that nobody wants any more: an abort of the writer and a cancel of
+ * Not a TransformStream, which continues with a step that is no longer wanted: an abort of the writer and a cancel of
  * the reader stop the step that is being computed.
  */
 export function reportStream(

@@ -1,4 +1,4 @@
-// The texts of a step's rows -> its text figures: what a trainer that scores nothing, or not at this step, has at hand.
+// Measures the text figures of a step's rows: for a trainer that computes no scores, or none at this step.
 import { checkKnown } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { optionsObject } from '../checks/options.js';

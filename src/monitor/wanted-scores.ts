@@ -123,7 +123,7 @@ export function planStep(labels: OpenLabels, negatives: number, hardShare: numbe
       'missing: options.hardShare draws negatives of the row’s own turn; give the turn of each row',
     );
   }
-  // planScores can be told the turns of prompts, a monitor cannot.
+  // planScores takes the turns of prompts as an option, a monitor does not.
   const advice = 'a monitor knows turns by their rows alone: construct it without `hardShare`';
   const ofPrompts = canonicalTurns(turnsByRows(columns, turns, advice), columns.order);
   return drawPlan({ columns, lengths, turns: ofPrompts }, { negatives, seed, hardShare });

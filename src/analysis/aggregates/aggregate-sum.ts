@@ -1,5 +1,5 @@
-// Finite doubles in any order -> their exact sum. No rounding happens before the end, so that the order of adding and
-// the way partial sums are merged cannot be seen in the result.
+// Sums finite doubles exactly. Rounds only at the end, so that neither the order of adding nor the way partial sums are
+// merged shows in the result.
 
 /** Sums are whole multiples of this power of two, the smallest double's. */
 const LEAST_EXPONENT = -1074;

@@ -1,6 +1,5 @@
-// The metrics of steps in, in any order and in any parts; what they sum up to over all of them out: counts, exact sums,
-// extremes and quantiles. Merging is associative and commutative to the bit. What depends on the order of steps (moving
-// averages, regimes, verdicts) has no place here: step/run.ts adds it when the order is known.
+// Summarises the metrics of steps in any order and in parts: counts, exact sums, extremes, quantiles; merging is
+// associative and commutative to the bit. What depends on the order of steps is in step/run.ts.
 import { metricsOnce } from '../../filter/filter-metrics.js';
 import { AVERAGED_KEYS } from '../../metrics/figures/step-figures.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';

@@ -1,5 +1,5 @@
-// Finite doubles in any order -> their quantiles, within a fixed relative error. Which bucket a value belongs to
-// follows from its bits alone, so that sketches merge by adding counts: associative and commutative to the bit.
+// Estimates quantiles of finite doubles within a fixed relative error. A value's bucket follows from its bits only, so
+// sketches merge by adding counts: associative and commutative to the bit.
 
 /** Buckets a power of two: their width is at most 2^−8 (0.4%) of the values in them. */
 const BUCKET_BITS = 8;

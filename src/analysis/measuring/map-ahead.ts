@@ -1,4 +1,4 @@
-// Items -> results in the items' order, while the next few are already being worked on.
+// Maps items to results in the items' order, while the next few are already being worked on.
 
 /** How much may be under way at a time. */
 export interface AheadLimits<Item> {

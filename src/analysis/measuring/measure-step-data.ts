@@ -34,7 +34,7 @@ export interface Measuring {
   readonly maxMemory?: number | undefined;
   /** Whether somebody reads what there is to say of each prompt. Default true. */
   readonly perPrompt?: boolean | undefined;
-  /** Called with the size of each block of scores that is through. */
+  /** Called with the size of each finished block of scores. */
   readonly onBytes?: ((bytes: number) => void) | undefined;
 }
 

@@ -26,7 +26,7 @@ export class MeasuredSteps {
   readonly #first: FirstSteps;
   readonly #maxMemory: number | undefined;
 
-  /** @param first those of an earlier look, to go on with */
+  /** @param first the first steps of an earlier look, to continue with */
   constructor(reading: LogReading, signal: AbortSignal, first = new FirstSteps()) {
     this.#first = first;
     this.#maxMemory = reading.maxMemory;
@@ -38,7 +38,7 @@ export class MeasuredSteps {
     this.#first.add(step);
   }
 
-  /** The step is not to be measured: what it stands in need not stay open. */
+  /** Skips a step that is not to be measured: its files need not stay open. */
   async skip({ rollouts }: Pick<StepFile, 'rollouts'>): Promise<void> {
     if (rollouts !== undefined) await this.logs.skip(rollouts);
   }
@@ -46,7 +46,7 @@ export class MeasuredSteps {
   /**
    * Measures what a step has: its file, its logs, or both. Beside a file, logs that cannot be read are bad rows.
    * @param identity that the file must have where it is alone; of both, `step.identity` is that of both
-   * @param onBytes called with the size of each piece that is through
+   * @param onBytes called with the size of each finished piece
    * @throws {FileError} when the step cannot be used; `signal.reason` when aborted
    */
   async measure(

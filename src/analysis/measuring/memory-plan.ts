@@ -1,4 +1,4 @@
-// What the process may take -> how large blocks are, and how many bytes steps may hold while they are measured.
+// Plans the size of blocks, and the bytes that steps may hold while they are measured, from the memory limit.
 import { DEFAULT_MEMORY } from '../../logs/rollouts/log-options.js';
 import type { StepFile } from './step-source.js';
 

@@ -1,10 +1,10 @@
-// Names and globs as a user types them -> which logged keys are meant.
+// Resolves names and globs as a user types them to logged keys.
 
 import { ArgumentError } from '../../checks/errors.js';
 import type { Kind } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 
-/** Where the sample label ends: `collapse_first_turn_sample/mi_estimate` -> `mi_estimate`. */
+/** The key without its sample label: `mi_estimate` for `collapse_first_turn_sample/mi_estimate`. */
 function unprefixed(key: string): string {
   return key.slice(key.indexOf('/') + 1);
 }

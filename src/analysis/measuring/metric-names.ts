@@ -1,4 +1,4 @@
-// A profile -> every key that an analysis under it can log: what can be chosen is known before anything is read.
+// Lists every key that an analysis under a profile can log, so that choices are checked before anything is read.
 import { filterGroups } from '../../filter/filter-groups.js';
 import { metricsOnce } from '../../filter/filter-metrics.js';
 import { ROW_FIGURES, SAMPLE_FIGURES, WITHIN_FIGURES } from '../../metrics/figures/beside-figures.js';

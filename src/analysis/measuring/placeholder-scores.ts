@@ -1,5 +1,4 @@
-// Sums of one step -> whether they are log-probs at all: what an engine leaves where it computed none is one value for
-// all prompts.
+// Refuses sums that are not log-probs: an engine that computed none leaves the same value for all prompts.
 
 import { FileError } from '../../checks/errors.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';

@@ -22,7 +22,7 @@ import type { BadRow, StepMeasurement } from '../../step/step-measurement.js';
 import type { MeasureOptions } from './measure-options.js';
 import { asFileError, plainMeasurement, rulesOf } from './measure-step-data.js';
 
-/** Of a step's lines that cannot be used so many are named, and the others counted. */
+/** At most this many unusable lines of a step are listed; the rest are counted. */
 const MOST_NAMED = 50;
 
 /**

@@ -49,7 +49,7 @@ export function isStream(source: StepSource): source is AsyncIterable<StepData> 
   return typeof source === 'object' && Symbol.asyncIterator in source;
 }
 
-/** @throws {ArgumentError} for what is no source */
+/** @throws {ArgumentError} unless it is a source */
 export function checkSource(source: unknown): void {
   const advice = 'expected paths of step files, directories or globs, or an async iterable or Web Stream of steps';
   if (typeof source === 'string') return;
@@ -112,7 +112,7 @@ export interface StepFilesOptions extends ListStepsOptions {
 /**
  * Step files and rollout logs: a folder may hold both, and a step of a run that has both is one step.
  * @param logs finds the rollouts, and is to read all of them; undefined: only step files are looked for
- * @param isForced whether a reader of logs is forced: then it has the files that are named and are no step files
+ * @param isForced whether a reader of logs is forced: it then also gets named files that are not step files
  * @throws FileError for the first path or file that cannot be used, unless `onError` takes them
  */
 export async function stepFiles(
@@ -132,7 +132,7 @@ export async function stepFiles(
   const { steps: files, failures, beside } = await listFound(found, listing, stepFileMaker(), seen);
   const { steps: logged, problems, notes, empty } = (await logs?.among(found)) ?? NO_LOGS;
   const named = new Set(typeof source === 'string' ? [source] : source);
-  /** What is no log among steps, and no step among rollouts, is what lies beside them. */
+  /** A file that is not a log among steps, or not a step among rollouts, merely lies beside them. */
   const isBesideSteps = (path: string) => !named.has(path) && files.length > 0 && logged.length === 0;
   const tell = (problem: FileError, isBeside: boolean) => (isBeside ? onSkipped?.(problem) : report(problem));
   for (const problem of found.problems) tell(problem, isLogName(problem.path) && isBesideSteps(problem.path));

@@ -1,4 +1,4 @@
-// The scores of one step -> sums over tokens [R, P], read once: a local file by the engine itself, others in blocks of
+// Sums the scores of one step over tokens to [R, P], read once: a local file by the engine itself, others in blocks of
 // prompts.
 
 import { FileError } from '../../checks/errors.js';
@@ -14,7 +14,7 @@ const ADVICE = "correct what writes it, or leave such rows out with nonFinite: '
 export type NonFinitePolicy = 'error' | 'exclude' | 'propagate';
 
 /**
- * @param onBytes called with the size of each block of scores that is through, for the progress within a large file
+ * @param onBytes called with the size of each finished block of scores, for the progress within a large file
  * @returns sums over tokens [R, P], columns in the file's order
  * @throws {FileError} under `error`: naming the first used log-prob, or sum of them, that is NaN or +inf
  */

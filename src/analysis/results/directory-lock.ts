@@ -1,6 +1,5 @@
-// One process at a time writes to a directory of results. Node has none of the kernel's file locks, so a claim is an
-// empty file whose name says who holds it; that of a process that is gone, killed or on a machine that went down, does
-// not count.
+// Lets one process at a time write to a directory of results. Node has no kernel file locks, so a claim is an empty
+// file named after its holder; the claim of a process that is gone (also with its machine) does not count.
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, open, readdir, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';

@@ -1,5 +1,5 @@
-// A path -> a directory there, with those above it. Not fs.mkdir's `recursive`: below a directory that takes no entries
-// and calls them missing, such as /proc, that tries for ever, beyond the reach of signals.
+// Makes a directory and its parents. Does not use fs.mkdir's `recursive`, which retries for ever, out of reach of
+// signals, below a directory such as /proc that takes no entries and calls them missing.
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { writeError } from '../../logs/stores/atomic-file.js';

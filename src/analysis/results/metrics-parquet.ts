@@ -1,5 +1,5 @@
-// Records of steps -> a Parquet file with a row a step and a column a metric, for pandas, Polars and DuckDB. Written in
-// row groups, so that memory does not grow with the steps; the same records give the same bytes.
+// Writes records of steps to a Parquet file, a row per step and a column per metric, for pandas, Polars and DuckDB. Row
+// groups keep memory bounded; the same records give the same bytes.
 import type { ColumnSource, SchemaElement } from 'hyparquet-writer';
 import { allFigures, type StepRecord } from '../../step/step-record.js';
 import { openParquet, TEXT } from './parquet-table.js';

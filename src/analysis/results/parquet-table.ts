@@ -1,5 +1,5 @@
-// Rows -> a Parquet file, in row groups as they come, so that memory does not grow with the rows; the same rows give
-// the same bytes.
+// Writes rows to a Parquet file in row groups as they come, so that memory does not grow with the rows; the same rows
+// give the same bytes.
 import type { ColumnSource, ParquetWriter, SchemaElement } from 'hyparquet-writer';
 import { packageVersion } from '../../checks/package-version.js';
 

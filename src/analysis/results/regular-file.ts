@@ -1,5 +1,5 @@
-// A path -> a regular file that is open, or an error at once: to open a pipe would wait for who is at its other end,
-// beyond the reach of signals, and a device has no end.
+// Opens a regular file, or fails at once: opening a pipe would wait for its other end, out of reach of signals, and a
+// device has no end.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { errorCode } from '../../logs/stores/system-problem.js';

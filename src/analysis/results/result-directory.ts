@@ -57,7 +57,7 @@ interface Ends {
   last: number | null;
 }
 
-/** What the analysis was asked for; stands in the summary. */
+/** Settings of the analysis, as written to the summary. */
 export type AnalysisSettings = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /**
@@ -77,9 +77,9 @@ export class ResultDirectory {
   #run: SummaryOfRun | undefined;
   #directoryOfRun = '';
   #steps = 0;
-  /** Ends of the present run's figures; its summary gets them when all its steps are through. */
+  /** Ends of the present run's figures; its summary gets them when all its steps are finished. */
   #ends = new Map<string, Ends>();
-  /** Gives the present run's verdicts, when all its steps are through. */
+  /** Gives the present run's verdicts when all its steps are finished. */
   #judge: (() => JudgedRun) | undefined;
   #statistics = new Aggregates();
   readonly #allStatistics = new Aggregates();
@@ -196,7 +196,7 @@ export class ResultDirectory {
   /**
    * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are
    * complete. Of no report they are empty ones: `discard` keeps those of before.
-   * @param settings stand in the summary
+   * @param settings written to the summary
    * @param failures of the files that could not be used; none: []
    * @returns whether the journal stays
    * @throws ArgumentError, which leaves everything as it was; FileError when one of them cannot be written: then those

@@ -109,7 +109,7 @@ export class ResultTables {
   }
 
   /**
-   * All steps of the present run are through.
+   * Called when all steps of the present run are finished.
    * @throws FileError when it cannot be written
    */
   endRun(verdicts: readonly RunVerdict[]): Promise<void> {

@@ -1,4 +1,4 @@
-// Which process a file says that it belongs to -> whether that one still runs, as far as it can be known from here.
+// Finds out, as far as possible from this machine, whether the process that a file belongs to still runs.
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { errorCode } from '../../logs/stores/system-problem.js';

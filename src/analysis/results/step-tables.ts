@@ -1,5 +1,5 @@
-// What is kept of some steps of a run -> the rows of a table. Which steps these are is known when the run is through:
-// until then it waits on disk, a line a step.
+// Writes the rows of a table for some steps of a run. The choice of steps is known only when the run is finished; until
+// then candidates wait on disk, a line per step.
 import { AtomicFile } from '../../logs/stores/atomic-file.js';
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
 import { keptSteps } from './kept-steps.js';
@@ -49,7 +49,7 @@ export class StepTable<Value> {
     await this.#waiting.write(`${JSON.stringify(value)}\n`);
   }
 
-  /** All steps of the present run are through. */
+  /** Called when all steps of the present run are finished. */
   async endRun(verdicts: readonly RunVerdict[]): Promise<void> {
     const [waiting, steps] = [this.#waiting, this.#steps];
     this.#waiting = undefined;

@@ -1,6 +1,5 @@
-// The file of a journal: `CRC32 HEAD MEASUREMENT` a line, the parts separated by tabs: 8 hexadecimal digits over the
-// rest, what the line is about, and, but in the first line, the exact JSON of the measurement. The first line says what
-// all were measured with.
+// Reads and writes the lines of a journal, `CRC32 HEAD MEASUREMENT` separated by tabs: 8 hexadecimal digits over the
+// rest, a head, and the exact JSON of the measurement. The first line has only the settings of all measurements.
 import type { FileHandle } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import { packageVersion } from '../../checks/package-version.js';

@@ -1,5 +1,5 @@
-// Measured steps -> a file that survives the process, and back: what was measured before a kill is not measured again.
-// A line a step, with a checksum of its own, so that a line cut off by the kill is known for what it is.
+// Keeps measured steps in a file that survives the process, so that a restart does not measure them again. Each line
+// has its own checksum, so that a line cut off by a kill is recognised.
 import { access, type FileHandle, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, StateError } from '../../checks/errors.js';
@@ -78,7 +78,7 @@ export class Journal {
 
   /**
    * Opens the journal of a directory, and reads what an earlier analysis left in it.
-   * @param file its name; and whether no lock keeps other processes from it: then one of other options is not begun anew
+   * @param file its name, and whether it is shared without a lock: a journal of other options is then not replaced
    * @throws {FileError} when the directory cannot be written to; {StateError} for such a one
    */
   static async open(

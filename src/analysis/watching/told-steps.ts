@@ -1,5 +1,5 @@
-// Reported steps -> a file that survives the process: the next watch reports nothing twice, and goes on with the same
-// judge, also where the logs of earlier steps are gone.
+// Keeps reported steps in a file that survives the process: the next watch reports nothing twice and continues with the
+// same judge, even if the logs of earlier steps are gone.
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { StateError } from '../../checks/errors.js';

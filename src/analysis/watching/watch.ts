@@ -27,7 +27,7 @@ export interface WatchOptions
     AnalyzeOptions,
     'journal' | 'journals' | 'onProgress' | 'onListing' | 'onSkipped' | 'onNote' | 'onFailure'
   > {
-  /** Directory where it is kept what was told: watching again with it goes on there. */
+  /** Directory of the record of reported steps: a later watch with the same directory continues from it. */
   readonly state: string;
   /**
    * A step is taken when nothing of it has changed for this number of seconds and a later step of its run has begun, or
@@ -40,7 +40,7 @@ export interface WatchOptions
   readonly poll?: boolean | undefined;
   /** Take all that is there, complete or not, and end. */
   readonly once?: boolean | undefined;
-  /** Called once with each file, path, line or step that cannot be used; the others go on. */
+  /** Called once with each file, path, line or step that cannot be used; the watch continues with the others. */
   readonly onFailure?: ((failure: FileError) => void) | undefined;
   /** Called with remarks for the user. */
   readonly onNote?: ((note: string) => void) | undefined;
@@ -63,8 +63,8 @@ const [DEFAULT_SETTLE, DEFAULT_INTERVAL] = [10, 5];
 const LAST_TIMES = 6;
 
 /**
- * Follows folders of step files and rollout logs that appear, grow and are rotated away. What was told is kept in
- * `state` when the next report is asked for: a later watch gives each step once, and verdicts go on from there.
+ * Follows folders of step files and rollout logs that appear, grow and are rotated away. Reported steps are kept in
+ * `state` when the next report is asked for: a later watch gives each step once, and verdicts continue from there.
  * @returns reports, those of a run by step; ends by itself only with `once`
  * @throws {ArgumentError} for a bad option; {FileError} when `state` cannot be written; `signal.reason` when aborted
  * @example

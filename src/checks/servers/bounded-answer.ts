@@ -1,4 +1,4 @@
-// Answers of servers, of which only so many bytes are read, and which come from the server that was asked.
+// Reads answers of servers up to a limit of bytes, and only from the server that was asked.
 
 /** The answer is longer than is read. */
 export class TooLongAnswer extends Error {}
@@ -36,7 +36,7 @@ export async function askServer(url: string, request: RequestInit, most: number)
   return { ok, status, text: Buffer.concat(pieces).toString('utf8') };
 }
 
-/** @throws {WrongAnswer} where the text is no JSON, or is no object or array: what is asked of it would be undefined */
+/** @throws {WrongAnswer} if the text is not JSON, or not an object or array: its fields would be undefined */
 export function answeredObject(url: string, text: string): object {
   let value: unknown;
   try {

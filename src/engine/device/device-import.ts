@@ -1,6 +1,5 @@
-// Memory of another process, as its CUDA IPC handles describe it -> the arguments of the native import.
-// Sources: CUDA runtime API, cudaIpcOpenMemHandle and cudaIpcOpenEventHandle; PyTorch, torch/csrc/StorageSharing.cpp
-// (_share_cuda_), c10/cuda/CUDACachingAllocator.cpp (shareIpcHandle) and torch/csrc/CudaIPCTypes.h (the counters).
+// Checks another process's CUDA IPC handles for the native import. Sources: CUDA runtime API (cudaIpc...), PyTorch's
+// torch/csrc/StorageSharing.cpp, torch/csrc/CudaIPCTypes.h and c10/cuda/CUDACachingAllocator.cpp.
 import { types } from 'node:util';
 import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -133,10 +132,10 @@ function counter(value: unknown): { name: string; index: number } | undefined {
     throw new ArgumentError('source.refCounter', `got ${shown(value)}, expected { name, index }`);
   }
   const { name: given, index: givenIndex } = value as { name: unknown; index: unknown };
-  // As PyTorch names all of them: whoever sends a description must not have any other shared memory of this user
+  // Only names as PyTorch makes them: the sender of a description must not have any other shared memory of this user
   // counted down.
   const shape = /^\/torch_[A-Za-z0-9_.-]{1,200}$/;
-  // A name is no base64 of a name: that starts with L, as the slash does.
+  // A name cannot be mistaken for its base64, which starts with L (from the slash).
   const name =
     typeof given === 'string' && shape.test(given)
       ? given

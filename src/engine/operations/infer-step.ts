@@ -52,7 +52,7 @@ export interface OverPrompts {
   readonly error: number;
 }
 
-/** Information among so many distinct prompts. */
+/** Information among a number of distinct prompts. */
 export interface AmongInference extends SubsetInference {
   prompts: number;
   overPrompts: OverPrompts;
@@ -100,7 +100,7 @@ const INFERENCE_OPTIONS: OptionTable<InferenceOptions> = {
   ...OPERATION,
 };
 
-// Native code gives its numbers in one array: to name each property anew for every step took as long as computing them.
+// Native code gives its numbers in one array: creating each property at every step took as long as computing them.
 /** In the order of native/node/jobs/infer_step.cpp. */
 export function inferenceFrom(numbers: Float64Array): StepInference {
   let at = 0;

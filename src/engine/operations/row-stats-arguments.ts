@@ -1,4 +1,4 @@
-// RowStats that a caller hands back -> the arguments of the native jobs that read them.
+// Converts RowStats that a caller hands back to the arguments of the native jobs that read them.
 import { types } from 'node:util';
 import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';

@@ -1,4 +1,4 @@
-// The options of scoreStats, and of the operations that take the same ones -> the arguments of their native jobs.
+// Checks the options that scoreStats and other operations share, and makes the arguments of their native jobs.
 import { is } from '../../checks/options.js';
 import type { LabelArguments } from '../native.js';
 import { integerArray, optionalIntegers } from '../tensor/integers.js';

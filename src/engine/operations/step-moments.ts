@@ -42,7 +42,7 @@ const MOMENTS_OPTIONS: OptionTable<RowLabels & OperationOptions> = {
   ...OPERATION,
 };
 
-// Native code gives its numbers in one array: to name each property anew for every step took as long as computing them.
+// Native code gives its numbers in one array: creating each property at every step took as long as computing them.
 /** In the order of native/node/jobs/step_moments.cpp. */
 export function momentsFrom(numbers: Float64Array): StepMoments {
   let at = 0;

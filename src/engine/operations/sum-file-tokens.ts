@@ -17,8 +17,8 @@ import type { TokenSums } from './sum-tokens.js';
 
 /**
  * Token log-probs [P, R, T] in an open local file, row-major without gaps, little-endian: element (p, r, t) stands at
- * byte `offset + ((p·R + r)·T + t)·size`. Any offset will do. Whoever opened the file keeps it open until the operation
- * is over.
+ * byte `offset + ((p·R + r)·T + t)·size`. Any offset will do. The caller keeps the file open until the operation is
+ * over.
  */
 export interface FileScores {
   readonly fd: number;

@@ -1,4 +1,4 @@
-// Float16Array, where the runtime has it (Node 24 on): told by its name, as no older runtime knows the type.
+// Recognises Float16Array (Node 24 on) by its name, as older runtimes do not know the type.
 
 /** Two bytes an element, of IEEE binary16; read as numbers. */
 export interface Float16ArrayLike {
@@ -43,7 +43,7 @@ export function float16Bits(value: number): number {
   return sign | (((exponent + 14) << 10) + units);
 }
 
-/** The bits of an IEEE half -> its value. */
+/** Value of the bits of an IEEE half. */
 export function float16Value(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;

@@ -1,4 +1,4 @@
-// A caller's integers -> a typed array that native code copies and checks, entry by entry.
+// Converts a caller's integers to a typed array that native code copies and checks, entry by entry.
 
 import { types } from 'node:util';
 import { checkMemory } from '../../checks/argument-checks.js';

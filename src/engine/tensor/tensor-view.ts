@@ -1,6 +1,5 @@
-// A caller's Tensor -> a checked copy of its description -> the arguments by which native jobs take it, with its memory
-// protected while the job runs. Whether the strides stay inside the memory is checked natively, at the moment the
-// memory is looked at; the elements are never looped over here.
+// Copies and checks the description of a caller's Tensor, and makes the arguments of native jobs, with its memory
+// protected while they run. Strides are checked natively, when the memory is looked at; no loop here visits elements.
 
 import { types } from 'node:util';
 import { checkAwaited } from '../../checks/argument-checks.js';

@@ -1,4 +1,4 @@
-// One block of a step's scores, as a caller names it -> the prompts, rows and tokens that it holds, checked.
+// Checks one block of a step's scores as a caller describes it: the prompts, rows and tokens that it holds.
 
 import { checkCount } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';

@@ -1,5 +1,5 @@
-// Log-probs of a step in blocks of any shape and order -> the sums over tokens [R, P] that the whole would give, to the
-// bit. Which tokens have come and what they sum to so far is kept natively (native/engine/tokens/step_tokens.h).
+// Collects log-probs of a step in blocks of any shape and order into the sums over tokens [R, P] of the whole, to the
+// bit. Native code keeps which tokens have come and their sums (native/engine/tokens/step_tokens.h).
 
 import { types } from 'node:util';
 import { onAbort } from '../../checks/abort.js';
@@ -123,8 +123,8 @@ export interface BlockSession {
  * Besides the result (R·P float64) and three bytes a (row, prompt) pair it holds
  * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read where they stand;
  * - for blocks of tokens in order: some 500 bytes for each pair that has begun and has not ended, however long its row:
- *   tokens are added up as they come. While a block is computed, and until the next begins, what it goes on from is
- *   there too: 300 bytes more for each pair of the block. Rows that begin without their neighbours take up to 1 KB;
+ *   tokens are added up as they come. While a block is computed, and until the next begins, the state that it continues
+ *   from is kept: 300 bytes more for each pair of the block. Rows that begin without their neighbours take up to 1 KB;
  * - for blocks of tokens in any order: also copies, in their own dtype, of the tokens that come ahead of others of
  *   their leaf (4096 tokens of the row) with some 100 bytes a piece, and 64 bytes for each leaf that is complete before
  *   one in front of it.
@@ -139,7 +139,7 @@ export class TokenSumsSink {
   readonly #lengths: Float64Array;
   readonly #pairs: readonly { readonly prompt: number; readonly rows: Int32Array }[] | undefined;
   #native: NativeTokenSink | undefined;
-  /** Blocks are computed one after the other: each goes on from what the one before has left. */
+  /** Blocks are computed one after the other: each continues from the state that the one before has left. */
   readonly #turns = new Turns();
   readonly #running = new Map<Promise<unknown>, AbortController>();
   #aborted: { readonly reason: unknown } | undefined;

@@ -1,12 +1,12 @@
-// DAPO's dynamic sampling: groups in which all rollouts succeed or all fail have no advantage and are dropped. A group's
-// accuracy is 0 or 1 where all its outcomes are the worst or the best of the batch.
+// DAPO's dynamic sampling: groups in which all rollouts succeed or all fail have no advantage and are dropped. A
+// group's accuracy is 0 or 1 where all its outcomes are the worst or the best of the batch.
 import type { DropReason } from '../filter-result.js';
 import type { SpreadStatistics } from '../group-statistics.js';
 
 /**
  * Groups whose outcomes are all the same but neither best nor worst are dropped too: their advantage is 0 as well
  * (verl's filter_groups does so).
- * @param outcomes [rollouts] what success is told by: rewards, where there are no outcomes
+ * @param outcomes [rollouts] measure of success: rewards if there are no outcomes
  * @param members groups that may be kept, ascending
  * @param reasons [groups] gets why each is dropped
  * @returns kept groups, and whether there are more than two outcomes, so that accuracy is not defined

@@ -1,5 +1,5 @@
-// Sentences about an input, in parts: whoever reads them has other names for its columns, rows, groups and options, and
-// each door (the library, a monitor, the command) puts its own in.
+// Builds sentences about an input in parts: each door (the library, a monitor, the command) fills in its own names of
+// columns, rows, groups and options.
 import { ArgumentError } from '../../checks/errors.js';
 
 /** Columns with one entry a row. */

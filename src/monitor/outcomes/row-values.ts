@@ -1,4 +1,4 @@
-// Values that a trainer gives one a row -> copies of its own, checked: the trainer may use its arrays again at once.
+// Copies and checks a trainer's values, one per row: the trainer may reuse its arrays at once.
 import { types } from 'node:util';
 import { checkMemory } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -65,7 +65,7 @@ export function copyNumbers(
 }
 
 /**
- * A copy in which missing rewards, and the rounding of float32, can still be told. @throws {ArgumentError} as
+ * Copies rewards so that missing ones, and the rounding of float32, can still be recognised. @throws {ArgumentError} as
  * copyNumbers
  */
 export function copyRewards(values: RowRewards, argument: string, rows: number): RewardValues {

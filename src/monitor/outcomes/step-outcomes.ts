@@ -92,7 +92,7 @@ export function checkOutcomes(
       : copyNumbers(values, `outcomes.${name}`, rows, 'a count of tokens', (n) => Number.isSafeInteger(n) && n >= 0);
   const { actions, valid, ablated, reasoningSwaps, gradientNorms, figures } = given;
   return {
-    // The filter decides about rewards that are not finite: it can be told to leave such rollouts out.
+    // The filter decides about rewards that are not finite: it has an option to leave such rollouts out.
     rewards: given.rewards === undefined ? undefined : copyRewards(given.rewards, 'outcomes.rewards', rows),
     outcomes: numbers(given.outcomes, 'outcomes'),
     actions: actions === undefined ? undefined : copyIntegers(actions, 'outcomes.actions', rows),

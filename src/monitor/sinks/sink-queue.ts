@@ -1,11 +1,11 @@
-// Reports that wait for a sink, up to a limit. The sink's failures end here: one warning, and training goes on.
+// Queues reports for a sink, up to a limit. The sink's failures end here: one warning, and training continues.
 import type { StepReport } from '../../step/step-report.js';
 import type { Sink } from './sink.js';
 
 /** Reports that wait; with more, the newest is left out. */
 const MOST_WAITING = 1024;
 
-/** Whoever reads logs can wait, and does from here on. */
+/** From this many waiting reports on, a caller that reads logs waits. */
 const FULL_ENOUGH = 64;
 
 /**
@@ -73,7 +73,7 @@ export class SinkQueue {
   }
 
   async #work(): Promise<void> {
-    // The caller goes on first: what a sink does at once must not take the trainer's time within its own call.
+    // The caller continues first: what a sink does at once must not take the trainer's time within its own call.
     await Promise.resolve();
     for (let report = this.#waiting.shift(); report !== undefined; report = this.#waiting.shift()) {
       if (this.#waiting.length < FULL_ENOUGH) for (const resolve of this.#room.splice(0)) resolve();

@@ -2,7 +2,7 @@
 import type { StepReport } from '../../step/step-report.js';
 
 /**
- * A place that reports go to. A sink that rejects is warned about once; training goes on.
+ * A destination of reports. A sink that rejects is warned about once; training continues.
  * @example
  * import { Monitor, type Sink } from 'collapsar';
  *

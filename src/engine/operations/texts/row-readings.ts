@@ -1,4 +1,4 @@
-// What native code gives of a few rows of a step, token by token -> a result.
+// Builds the token-by-token readings of a few rows of a step from what native code returns.
 import type { NativeRowReading } from '../../native.js';
 import type { TextRows } from './text-rows.js';
 
@@ -39,7 +39,7 @@ export function rowReadingsFrom(
   });
 }
 
-/** Places in UTF-8 -> places in the string that it was made from, both rising. */
+/** Converts places in UTF-8 to places in the string that it was made from; both rise. */
 export function placesInString(text: string, places: Float64Array | Uint32Array): Uint32Array {
   const found = new Uint32Array(places);
   // ASCII has as many bytes as units.

@@ -23,8 +23,8 @@ export interface TextFiguresOptions extends OperationOptions {
   /** Also gives what there is of each prompt. Default false. */
   prompts?: boolean | undefined;
   /**
-   * Also reads so many rows token by token, the most generic and the most specific ones, half each; of each so many
-   * tokens. Default none.
+   * Also reads `rows` rows token by token, half of them the most generic and half the most specific ones, and `tokens`
+   * tokens of each. Default none.
    */
   readings?: ReadingOptions | undefined;
 }

@@ -1,4 +1,4 @@
-// What native code gives of each prompt of a step of texts -> a result.
+// Builds the figures of each prompt of a step of texts from what native code returns.
 import type { NativeTextPrompts } from '../../native.js';
 
 /** Figures of the P prompts of a step's used rows: means over a prompt's rows, weighted as in `miBound`. */

@@ -1,5 +1,5 @@
-// A step's rollouts as texts -> what native code takes: texts one after the other, groups and prompts numbered. And
-// what comes back.
+// Packs a step's rollouts for native code (texts one after the other, groups and prompts numbered), and holds the
+// results.
 import { types } from 'node:util';
 import { checkArray, checkFields, checkObject, optionNames } from '../../../checks/argument-checks.js';
 import { ArgumentError } from '../../../checks/errors.js';
@@ -255,7 +255,7 @@ let spareBytes = 0;
 export class TextMemory {
   readonly #taken: Uint8Array[] = [];
 
-  /** So many bytes, in which anything may stand. */
+  /** @returns `bytes` bytes with arbitrary content */
   take(bytes: number): Uint8Array {
     if (bytes < ROOM) return new Uint8Array(bytes);
     const at = spare.findIndex(({ byteLength }) => byteLength >= bytes && byteLength <= 2 * bytes);
