@@ -5,9 +5,9 @@ import { globSync } from 'tinyglobby';
 import { COMMENT } from './comment-paths.mjs';
 import { root } from './stage.mjs';
 
-/** Folders whose comments are plain throughout; others follow as they become so. */
-const ROOMS = ['analysis', 'checks', 'engine', 'exports', 'filter', 'metrics', 'monitor', 'step', 'verdicts'];
-const PLAIN = ['bench', 'fuzz', 'scripts', ...ROOMS.map((room) => `src/${room}`)];
+/** Folders whose comments are plain throughout; the rooms of readers follow as they become so. */
+const PLAIN = ['bench', 'fuzz', 'scripts', 'src'];
+const NOT_YET = ['src/logs/rollouts/formats/**'];
 
 const PHRASES = [
   /(?<!there )\b(?:is|are) no (?!longer|more|less|fewer)/i,
@@ -37,7 +37,7 @@ export function dialect(text) {
 
 /** @returns {string[]} the comments that are not plain, a sentence each */
 export function plainWordProblems() {
-  const ignore = ['**/node_modules/**', 'scripts/plain-words.mjs'];
+  const ignore = ['**/node_modules/**', 'scripts/plain-words.mjs', ...NOT_YET];
   return globSync(`{${PLAIN.join(',')}}/**/*.{ts,mts,mjs,cjs,py,h,cpp,sh}`, { cwd: root, ignore }).flatMap((file) =>
     dialect(readFileSync(join(root, file), 'utf8')).map(
       ({ line, phrase }) => `${file}:${line}: the comment says "${phrase}": say it in plain words`,

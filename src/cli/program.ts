@@ -162,6 +162,6 @@ function errorText(error: unknown, { environment }: Streams): string {
   if (!(error instanceof Error)) return String(error);
   const meant = 'code' in error && typeof error.code === 'string';
   const text = (meant && !environment.COLLAPSAR_DEBUG ? error.message : error.stack) ?? error.message;
-  // Names of files and what stands in them are other people's: lines may break, and nothing else may steer a terminal.
+  // Names and contents of files are other people's: lines may break, but nothing else may steer a terminal.
   return escapedLines(text);
 }

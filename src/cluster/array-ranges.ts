@@ -1,4 +1,4 @@
-// Numbers of shards -> the index lists of array jobs, in as many arrays as a cluster's limits ask for.
+// Packs the numbers of shards into index lists of array jobs, in as many arrays as a cluster's limits require.
 
 /** One array job: shard = offset + index. */
 export interface ShardArray {

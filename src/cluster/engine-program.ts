@@ -1,4 +1,4 @@
-// A program of an engine (sbatch, squeue, …): run, waited for, and its failure told in its own words.
+// Runs a program of an engine (sbatch, squeue, …), waits for it, and reports its failure in the program's words.
 import { execFile } from 'node:child_process';
 import { ClusterError } from '../checks/errors.js';
 

@@ -1,4 +1,4 @@
-// A submission under way -> how far it is, from the journals that its tasks leave, and at the end the exit status of its
+// Follows a running submission: progress from the journals that its tasks leave, and at the end the exit status of its
 // analysis.
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

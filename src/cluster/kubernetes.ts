@@ -1,5 +1,5 @@
-// A submission -> Kubernetes: an Indexed Job that measures shards and a Job that waits for them and writes the results, as
-// YAML for kubectl. Nothing is asked of the cluster, so that no credentials are needed here.
+// Writes a submission as YAML for kubectl: an Indexed Job that measures shards, and a Job that waits for them and
+// writes the results. Asks nothing of the cluster, so needs no credentials.
 import type { Submission, TaskOptions } from './submission.js';
 import { finishScript, shardScript } from './task-scripts.js';
 import { type YamlValue, yamlDocuments } from './yaml.js';

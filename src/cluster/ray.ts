@@ -1,6 +1,5 @@
-// A submission -> Ray: a driver in Python that runs each shard as a task. Ray starts the tasks of a node that died on
-// another; a job of Ray's own job interface is not started again when the node of its supervisor dies, so that one job
-// a shard would lose shards, and one job for all is what the driver is.
+// Submits to Ray: a Python driver runs each shard as a task, and Ray restarts tasks of a dead node on another. One job
+// per shard would lose shards, as Ray does not restart a job when the node of its supervisor dies.
 import { spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -82,7 +81,7 @@ export class Ray implements ClusterBackend {
     const log = openSync(join(directory, FILES.log), 'a');
     try {
       const [program = '', ...args] = this.#driver(directory);
-      // In a session of its own: it goes on when this command, or the terminal, ends.
+      // In a session of its own: it continues when this command, or the terminal, ends.
       const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log] });
       const pid = await new Promise<number>((resolve, reject) => {
         child.on('error', (error) => reject(new ClusterError(`${program} cannot be started: ${error.message}`)));

@@ -1,5 +1,5 @@
-// A directory that tasks on other machines are to use -> what speaks against that, as far as this machine can know.
-// Whether a node sees it is checked again by each task, on the node.
+// Finds out, as far as this machine can know, why tasks on other machines could not use a directory. Each task checks
+// again, on its node.
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../logs/stores/system-problem.js';

@@ -1,6 +1,5 @@
-// A submission -> Slurm: array jobs that measure shards, and a job that depends on them and writes the results. Tasks of a lost or preempted
-// node are queued again by Slurm; what fails for good is found by that job, which starts whatever came of the arrays
-// (afterany).
+// Submits to Slurm: array jobs that measure shards, and a job after them (afterany) that writes the results. Slurm
+// requeues tasks of lost or preempted nodes; the last job finds what failed for good.
 import { join } from 'node:path';
 import { ClusterError } from '../checks/errors.js';
 import { shellLine, shellWord } from '../checks/shell-words.js';

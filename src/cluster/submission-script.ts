@@ -1,4 +1,4 @@
-// A submission -> a script that does what submitting it would do: for --dry-run.
+// Writes a script that does what submitting would do: for --dry-run.
 import { join } from 'node:path';
 import { shellWord } from '../checks/shell-words.js';
 import type { Submission, SubmissionFile } from './submission.js';

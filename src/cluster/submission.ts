@@ -1,6 +1,5 @@
-// One submission of an analysis to an engine: what it runs, and the numbered directory below WORK that keeps its
-// scripts, logs and outcome. An analysis that is submitted again, for what is missing, is another submission of the same
-// WORK.
+// Describes one submission of an analysis to an engine, and the numbered directory below WORK with its scripts, logs
+// and outcome. Submitting again what is missing makes another submission of the same WORK.
 import { mkdir, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { makeDirectory } from '../analysis/results/make-directory.js';

@@ -1,5 +1,5 @@
-// A submission -> the shell scripts that its tasks run, the same on every engine: one measures a shard, one waits for the
-// journals of all shards and writes the results. Only a POSIX shell and collapsar are needed on a node.
+// Writes the shell scripts that tasks run on every engine: one measures a shard, one waits for the journals of all
+// shards and writes the results. A node needs only a POSIX shell and collapsar.
 import { isAbsolute } from 'node:path';
 import { shellLine, shellWord } from '../checks/shell-words.js';
 import { isAddress } from '../logs/stores/address.js';
@@ -31,7 +31,7 @@ ${enter(submission)}${engine.before ?? ''}exec ${collapsar} analyze --shard "${e
 /**
  * Ends with the exit status of the analysis, which is also in `status`, with what it wrote in `finish.out` and
  * `finish.err`.
- * @param wait `patience`: seconds to go on without a new journal while some are missing; `every`: seconds between looks
+ * @param wait `patience`: seconds to wait for a new journal while some are missing; `every`: seconds between looks
  */
 export function finishScript(submission: Submission, wait: { patience: number; every: number }): string {
   const { collapsar, measuring, finishOptions, shards, out, again } = submission;

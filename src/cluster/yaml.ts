@@ -1,5 +1,5 @@
-// Plain values -> YAML that no reader takes for something else (no, 1e3, 0x1f, ~): strings stand in double quotes, or
-// in blocks where they have lines.
+// Writes plain values as YAML that no reader takes for something else (no, 1e3, 0x1f, ~): strings in double quotes, or
+// in blocks if they have lines.
 import { createRequire } from 'node:module';
 import { moduleUrl } from '../checks/package-root.js';
 

@@ -54,7 +54,7 @@ export interface FoundInputs {
 
 export interface FindInputsOptions extends FileChoiceOptions {
   readonly wanted: WantedKinds;
-  /** A reader of logs is forced: it has the files that are named and are no step files. */
+  /** A reader of logs is forced: it also gets named files that are not step files. */
   readonly isForced?: boolean | undefined;
   readonly listing?: ListingOptions | undefined;
   readonly signal?: AbortSignal | undefined;

@@ -4,7 +4,7 @@ import { npyName } from './formats/npy.js';
 import { STEP_KINDS } from './formats/open-container.js';
 import type { Container } from './rollouts/format.js';
 
-/** Of pickles only the number and a name are told: they run code when they are loaded. */
+/** Pickles are only counted, with one of them named: they run code when they are loaded. */
 export type InputKind = 'step' | 'log' | 'pickle';
 
 /** Which kinds a search is for. */

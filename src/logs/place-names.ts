@@ -1,5 +1,5 @@
-// Tells where a file stands by its name and those of its folders, whoever wrote it: a step and its number, parts that
-// several processes write of one step, and what is no training.
+// Derives from the names of a file and its folders, of any trainer, which step it belongs to, which files are parts of
+// one step, and what is not training.
 import { resolve } from 'node:path';
 import { directoryOf, isRemote, nameOf } from './stores/store.js';
 
@@ -7,10 +7,10 @@ import { directoryOf, isRemote, nameOf } from './stores/store.js';
 export interface NamedPlace {
   /** Folders of the file without those that are a step, a part or a split. */
   readonly runDirectory: string;
-  /** What is no training: eval, val, test. */
+  /** What is not training: eval, val, test. */
   readonly split?: string | undefined;
   readonly step?: number | undefined;
-  /** The same of files that are parts of one; undefined for a file that is no part. */
+  /** Equal for files that are parts of one; undefined for a file that is not a part. */
   readonly partOf?: string | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface KnownPlace {
   readonly runDirectory?: string | undefined;
   readonly split?: string | undefined;
   readonly step?: number | undefined;
-  /** Parts are no steps together: each is a run. */
+  /** Parts do not form a step together: each is a run. */
   readonly keepsParts?: boolean | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The report: what `collapsar report` writes and `collapsar serve` shows while a run goes on.
+// Exports the report: what `collapsar report` writes, and what `collapsar serve` shows during a run.
 export type { PromptRow } from './collect/prompt-columns.js';
 export { ReportCollection } from './collect/report-collection.js';
 export { textsOfReport } from './collect/step-texts.js';

@@ -1,13 +1,4 @@
-// A report -> the page as one HTML file.
-//
-// The live page. Whoever serves it (serve/) gives `GET /` `pageHtml(undefined)`, and the page asks the same server:
-//   GET data?after=CURSOR   one payload: gzip of `encodeReport(collection.report(CURSOR))` as application/octet-stream
-//                           (no Content-Encoding). CURSOR is the head's `cursor` of the payload before, '' at first.
-//                           A cursor that the server does not know (it was started anew) is answered with everything.
-//   GET events              server-sent events; any message (its data are not read) means: there is more to ask for.
-//                           EventSource reconnects by itself, and the page then asks with its cursor again.
-// Both are addressed relative to the page and keep its query (?token=…). A host that embeds the page itself can push
-// instead: `window.dispatchEvent(new CustomEvent('collapsar:payload', { detail: bytes }))` with such gzipped bytes.
+// Builds the page of a report as one HTML file, or as a live page that a server feeds (pageHtml says how).
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -38,6 +29,15 @@ export async function payloadOf(report: Report): Promise<Uint8Array> {
 }
 
 /**
+ * Builds the page. The server of a live page (serve/) answers `GET /` with `pageHtml(undefined)`; the page asks it for:
+ * - `GET data?after=CURSOR`: one payload, gzip of `encodeReport(collection.report(CURSOR))` as application/octet-stream
+ *   (no Content-Encoding). CURSOR is the head's `cursor` of the payload before, '' at first. A cursor that the server
+ *   does not know (after a restart) is answered with everything.
+ * - `GET events`: server-sent events; any message (its data are not read) means that there is more to ask for.
+ *   EventSource reconnects by itself, and the page then asks with its cursor again.
+ *
+ * Both are addressed relative to the page and keep its query (?token=…). A host that embeds the page itself can push
+ * instead: `window.dispatchEvent(new CustomEvent('collapsar:payload', { detail: bytes }))` with such gzipped bytes.
  * @param report undefined: a live page, which asks its server for everything
  * @param mostBytes of the file
  * @throws {FileError} where the package was built without the page
@@ -58,7 +58,7 @@ export async function pageHtml(report: Report | undefined, mostBytes = MOST_BYTE
   throw new RangeError('no thinning at all');
 }
 
-/** Of the page's script and style, for the header of whoever serves it: the same that stands in the page. */
+/** Content security policy of the page's script and style, for the server's header: the same as in the page. */
 export async function contentSecurityPolicy(): Promise<string> {
   const html = await pageHtml(undefined);
   return /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(html)?.[1] ?? "default-src 'none'";

@@ -1,5 +1,5 @@
-// SVG -> PNG, by two optional peer dependencies: resvg compiled to WebAssembly, so that every machine computes the
-// same, and DejaVu's fonts, so that no machine's own fonts show.
+// Draws SVG as PNG with two optional peer dependencies: resvg compiled to WebAssembly, so that every machine computes
+// the same, and DejaVu's fonts, so that no machine's own fonts show.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { ArgumentError } from '../checks/errors.js';

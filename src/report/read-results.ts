@@ -1,4 +1,4 @@
-// The folder that `analyze --out` wrote -> a report.
+// Reads the folder that `analyze --out` wrote into a report.
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError } from '../checks/errors.js';

@@ -1,10 +1,10 @@
-// A Parquet file of results -> its rows, a row group at a time; a file that is not there has none.
+// Reads the rows of a Parquet file of results, a row group at a time; a missing file has none.
 import { open } from 'node:fs/promises';
 import { FileError } from '../checks/errors.js';
 
 /**
  * @param columns names of those to read; default all
- * @throws {FileError} for a file that is there and is no Parquet
+ * @throws {FileError} for a file that exists and is not Parquet
  */
 export async function* readTable(
   path: string,

@@ -1,4 +1,4 @@
-// texts.parquet -> what the page shows of it: rollouts of as many steps of a run as it has room for.
+// Reads from texts.parquet what the page shows: rollouts of as many steps of a run as it has room for.
 import { textOfRow } from './collect/step-texts.js';
 import { readTable } from './read-table.js';
 import type { ShownText, StepTexts } from './report.js';

@@ -82,7 +82,7 @@ export interface RunHead {
   readonly verdicts: readonly Stretch[];
   readonly correlations: Correlations | undefined;
   readonly notes: readonly Remark[];
-  /** Figure -> why it is missing. */
+  /** Reasons of missing figures. */
   readonly absent: readonly Remark[];
   /** Phrases that most prompts share, at the last step with texts. */
   readonly template: readonly Phrase[];

@@ -1,4 +1,4 @@
-// A report -> its charts as SVG, and PNG where wanted, a file each: for papers, and for pages that show no page of ours.
+// Writes a report's charts as SVG, and PNG on request, a file each: for papers and other pages.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -23,7 +23,7 @@ import type { Report } from './report.js';
 
 const DRAWING = join(packageRoot, 'dist', 'report', 'draw-figure.js');
 
-/** More runs in one picture are not told apart. */
+/** More runs in one picture could not be distinguished. */
 const MOST_RUNS = 8;
 
 interface Figure {
@@ -40,7 +40,7 @@ interface Figure {
  */
 export async function writeFigures(report: Report, folder: string, asPng = false): Promise<string[]> {
   const png = asPng ? await openRasterizer() : undefined;
-  // Whoever wants a page alone does not wait for the library of charts.
+  // A caller that wants only a page does not wait for the library of charts.
   const { svgOf } = (await import(pathToFileURL(DRAWING).href)) as {
     svgOf: (option: ChartOption, size: Size, title: string) => string;
   };

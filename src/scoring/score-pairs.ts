@@ -1,4 +1,4 @@
-// Many (row, prompt) pairs -> their log-prob sums: requests side by side, as many tokens in flight as allowed.
+// Scores many (row, prompt) pairs: requests side by side, with as many tokens in flight as allowed.
 import type { PromptPairs } from '../metrics/sampled/plan.js';
 import { type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 

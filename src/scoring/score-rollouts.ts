@@ -1,4 +1,4 @@
-// A step of a trainer's rollout log -> its cross-scores, by an inference engine.
+// Computes the cross-scores of a step of a trainer's rollout log with an inference engine.
 import { ArgumentError, FileError } from '../checks/errors.js';
 import { openEngine } from '../engine/open-engine.js';
 import type { ReasoningTags } from '../logs/rollouts/reasoning.js';

@@ -13,7 +13,7 @@ export interface TokenPair {
 export interface ScoringEngine {
   /** vllm, vllm-tokens, sglang or trl. */
   readonly name: string;
-  /** What stands in step files: the model, its weights' version where the engine says it. */
+  /** Description for step files: the model, and its weights' version if the engine says it. */
   readonly described: Readonly<Record<string, string>>;
   /** Pairs that one request may have. */
   readonly pairsPerRequest: number;

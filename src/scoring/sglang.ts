@@ -1,6 +1,5 @@
-// SGLang: input log-probs from the last token of the context on, so that its radix cache keeps the context. At
-// temperature 1. Source: SGLang, native /generate (return_logprob, logprob_start_len); its entry at the start is always
-// null.
+// Scores with SGLang's native /generate (return_logprob, logprob_start_len; its first entry is null) at temperature 1:
+// input log-probs from the last token of the context on, so that its radix cache keeps the context.
 import { getJson, postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 

@@ -1,4 +1,4 @@
-// A tokenizer.json of Hugging Face -> token ids of texts, for logs that have no ids.
+// Tokenizes texts with a tokenizer.json of Hugging Face, for logs that have no ids.
 import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { FileError } from '../checks/errors.js';
@@ -10,7 +10,7 @@ export interface TextTokenizer {
   readonly name: string;
   /** Token ids of a prompt, after what the tokenizer puts before every text, such as <s>. */
   prompt(text: string): Int32Array;
-  /** Token ids of what goes on from there. */
+  /** Token ids of a text that continues from there. */
   response(text: string): Int32Array;
 }
 

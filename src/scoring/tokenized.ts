@@ -1,4 +1,4 @@
-// A step of a log of texts -> the same with token ids, by the policy's tokenizer.
+// Adds token ids to a step of a log of texts, by the policy's tokenizer.
 import { type ReasoningTags, THINK } from '../logs/rollouts/reasoning.js';
 import type { RolloutStep } from '../logs/rollouts/rollout.js';
 import type { TextTokenizer } from './text-tokenizer.js';

@@ -9,7 +9,7 @@ export const PROTOCOL = 1;
 
 export type RequestId = number | string;
 
-/** A line that is no request, or a request that cannot be taken as things stand. */
+/** A line that is not a request, or a request that cannot be taken as things are. */
 export class ProtocolError extends Error {
   readonly code = 'ERR_PROTOCOL';
 }

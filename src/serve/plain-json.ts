@@ -1,5 +1,5 @@
-// A report as JSON can carry it: typed arrays as arrays, numbers that JSON does not have as null, with their places
-// told.
+// Converts a report to what JSON can carry: typed arrays as arrays, and numbers that JSON does not have as null, with
+// their places listed.
 
 export type PlainJson =
   | null
@@ -14,7 +14,7 @@ export type NonFinite = 'NaN' | 'Infinity' | '-Infinity';
 
 export interface Plain {
   readonly value: PlainJson;
-  /** JSON pointer (RFC 6901) into `value` -> the number that stands there as null. */
+  /** Numbers that `value` has as null, by JSON pointer (RFC 6901) into it. */
   readonly nonFinite: Readonly<Record<string, NonFinite>>;
 }
 

@@ -1,5 +1,5 @@
-// Bytes of a client in, its lines out. A line that is too long or no UTF-8 is told of and dropped; the next is read as
-// ever.
+// Splits a client's bytes into lines. A line that is too long or not UTF-8 is reported and dropped; the next is read as
+// usual.
 import { isUtf8 } from 'node:buffer';
 
 /** Longest line taken: log-probs that need more come as a file. */

@@ -1,5 +1,5 @@
-// Requests as lines in, answers as lines out, for one client. Requests are taken up one after the other; `ping` and
-// lines that are no request are answered at once, whatever the engine does.
+// Answers requests, a line each, for one client. Requests are processed one after the other; `ping` and lines that are
+// not requests are answered at once, whatever the engine does.
 import type { Readable } from 'node:stream';
 import { shown } from '../checks/words.js';
 import { answerLine, errorLine, ProtocolError, type RequestId } from './answers.js';

@@ -80,7 +80,7 @@ export class Session {
     this.#signal = signal;
   }
 
-  /** Whether the client has said that it is through. */
+  /** Whether the client has said that it is done. */
   get closed(): boolean {
     return this.#closed;
   }
@@ -340,7 +340,7 @@ export class Session {
   }
 }
 
-/** What a client is told of a report: what sinks read of it besides is left out. */
+/** The part of a report that a client gets: what only sinks read is left out. */
 function answerOf(report: StepReport): object {
   const { run, remarks, samples, excerpts, prompts, matrix, file, directory, bytes, record, ...told } = report;
   return { ...told, ...(samples.length > 1 && { samples }) };

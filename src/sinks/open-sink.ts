@@ -1,4 +1,4 @@
-// `NAME:WHERE` -> a sink.
+// Opens a sink from `NAME:WHERE`.
 import { ArgumentError } from '../checks/errors.js';
 import { is } from '../checks/options.js';
 import { shown } from '../checks/words.js';

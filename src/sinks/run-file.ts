@@ -1,4 +1,4 @@
-// The name of a run -> a name of a file or folder that cannot lead anywhere else, and that no other run has.
+// Names a file or folder after a run: the name cannot lead anywhere else, and no other run has it.
 import { createHash } from 'node:crypto';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a file system or a terminal reads otherwise

@@ -41,7 +41,7 @@ const SHORT: Readonly<Record<string, string>> = {
   ...Object.fromEntries(REGIMES.map((name) => [stateMark(name).letter?.toLowerCase() ?? name, name])),
 };
 
-/** What figures are called in tables -> their keys; of two with one name the first. */
+/** Keys of figures by their names in tables; of two with one name the first. */
 function calledOf(figures: readonly NamedFigure[]): Record<string, string> {
   return Object.fromEntries(
     figures

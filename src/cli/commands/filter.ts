@@ -172,7 +172,7 @@ function onOneLine(name: string): string {
   return /[\n\r]/.test(name) ? JSON.stringify(name) : name;
 }
 
-/** options.lossScale -> loss-scale */
+/** Name of an option on the command line: `loss-scale` for `options.lossScale`. */
 function optionName(argument: string): string {
   return argument.replace(/^options\./, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

@@ -1,4 +1,4 @@
-// What a user chose with --metrics -> the names in it that no metric has, in words.
+// Finds names in a user's --metrics that no metric has, and says so in words.
 import { MetricChoice } from '../../analysis/measuring/metric-choice.js';
 import { possibleKeys } from '../../analysis/measuring/metric-names.js';
 import { printable } from '../../checks/words.js';

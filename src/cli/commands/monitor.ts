@@ -126,8 +126,8 @@ interface Page {
 }
 
 /**
- * A port that another run has already, or a page that cannot be made, must not stop a trainer: it is reported, and there
- * is no page.
+ * Opens the page. A port that another run has already, or a page that cannot be made, must not stop a trainer: it is
+ * reported, and the run continues without a page.
  */
 async function openPage({ serve, host, token }: MonitorFlags, streams: Streams): Promise<Page | 'refused'> {
   if (serve === undefined) return { introduction: {} };

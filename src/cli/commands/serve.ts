@@ -98,7 +98,7 @@ export async function serveCommand(paths: readonly string[], flags: ServeFlags, 
   const remark = (text: string) =>
     writing.push(err.write(`${wrap(escaped(text), widthOf(err, environment), 'note: ')}\n`));
   const sinks = new SinkOutputs(flags, streams);
-  // The page shows the whole run: what an earlier one was told is measured again.
+  // The page shows the whole run: steps that an earlier server reported are measured again.
   const state = await mkdtemp(join(tmpdir(), 'collapsar-serve-'));
   try {
     const reports = watch(paths, {

@@ -17,7 +17,7 @@ export interface FilterSource {
   /** As an error names it. */
   readonly path: string;
   readonly input: FilterInput;
-  /** What whoever reads the choice should know of where rewards come from. */
+  /** Remarks about where rewards come from, for a reader of the choice. */
   readonly notes: readonly string[];
   /** Group id of each row, as in `input`. */
   readonly groupOfRow: Iterable<number | bigint>;

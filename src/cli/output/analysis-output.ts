@@ -1,4 +1,4 @@
-// Reports as they come -> stdout: one screen, tables for an issue, one JSON array, or one JSON object a line.
+// Writes reports to stdout as they come: one screen, tables for an issue, one JSON array, or one JSON object a line.
 import type { Profile } from '../../metrics/step-metrics.js';
 import type { StepReport } from '../../step/step-report.js';
 import { markdownText } from './screen/markdown.js';

@@ -1,4 +1,4 @@
-// Files and paths that could not be used -> the list of them that a user reads, at the end, on stderr.
+// Lists files and paths that could not be used for the user, at the end, on stderr.
 
 import type { FileError } from '../../checks/errors.js';
 import { counted, escaped, escapedLines } from '../../checks/words.js';

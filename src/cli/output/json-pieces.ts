@@ -1,5 +1,4 @@
-// An object -> its text in JSON, in pieces: what has an entry a group or a row can be more than a string of V8 holds
-// (512 MB).
+// Writes an object as JSON in pieces: with an entry per group or row it can be longer than a string of V8 (512 MB).
 
 /** Entries of a list written at a time. */
 const CHUNK = 4096;

@@ -1,5 +1,5 @@
-// Reports of steps from any source -> tables or JSON on stdout, results in a directory, progress and failures
-// on stderr, and an exit status: the same bytes for the same reports, whichever command has them.
+// Writes reports of steps from any source: tables or JSON on stdout, results in a directory, progress and failures on
+// stderr, and an exit status. The same reports give the same bytes in every command.
 import type { AnalysisProgress } from '../../analysis/analysis-progress.js';
 import { MetricChoice } from '../../analysis/measuring/metric-choice.js';
 import { ResultDirectory } from '../../analysis/results/result-directory.js';
@@ -68,7 +68,7 @@ export async function reportSteps(
   }
   const progress = Progress.of(streams, flags.quiet);
   const directory = flags.out === undefined ? undefined : await ResultDirectory.open(flags.out);
-  // Whoever closes the pipe has read enough; but what goes to a directory is still wanted whole.
+  // A reader that closes the pipe has read enough; but results for a directory are still wanted whole.
   const signal = directory === undefined ? AbortSignal.any([streams.signal, out.closed]) : streams.signal;
   const output = outputFor(flags, streams, progress);
   const choice = new MetricChoice(flags.metrics);

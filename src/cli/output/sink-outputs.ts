@@ -1,4 +1,4 @@
-// Reports -> the sinks of `--to`. One that fails is reported once, and changes nothing else.
+// Passes reports to the sinks of `--to`. One that fails is reported once, and changes nothing else.
 
 import { escaped } from '../../checks/words.js';
 import { SinkQueue } from '../../monitor/sinks/sink-queue.js';

@@ -66,7 +66,7 @@ export function textStream(stream: Writable & { isTTY?: boolean; columns?: numbe
   return {
     isTTY: stream.isTTY === true,
     get columns() {
-      // 0 is what terminals say that nobody told their size: of `docker run -t`, expect, some editors.
+      // Terminals of unknown size report 0: those of `docker run -t`, expect, some editors.
       return stream.columns || undefined;
     },
     closed: closing.signal,

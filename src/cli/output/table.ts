@@ -1,4 +1,4 @@
-// Columns of text -> aligned lines, and how wide they may be.
+// Aligns columns of text into lines, and limits their width.
 import type { Streams, TextStream } from './streams.js';
 import type { Paint, Style } from './text-style.js';
 import { textWidth } from './text-width.js';
@@ -18,7 +18,7 @@ export interface Column {
 
 /** What fits everywhere: an issue, a mail, a log, a terminal that nobody widened. */
 const USUAL_WIDTH = 80;
-/** Narrower than this a terminal breaks lines itself: columns and words would no longer be told apart. */
+/** Below this width a terminal breaks lines itself: columns and words could no longer be distinguished. */
 const LEAST_WIDTH = 40;
 const MOST_WIDTH = 200;
 

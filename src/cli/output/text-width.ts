@@ -1,5 +1,5 @@
-// Text -> the columns that it takes on a terminal, and as much of it as fits into some. An ideograph takes two, a mark
-// that stands on another character none.
+// Measures the columns that a text takes on a terminal, and cuts text to fit. An ideograph takes two, a combining mark
+// none.
 import { stripVTControlCharacters } from 'node:util';
 
 const GRAPHEMES = new Intl.Segmenter('en', { granularity: 'grapheme' });

@@ -1,4 +1,4 @@
-// Prose -> lines that fit.
+// Wraps prose into lines that fit.
 import { textWidth } from './text-width.js';
 
 /** Longer lines are hard to read, however wide the terminal. */

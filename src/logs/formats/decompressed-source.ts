@@ -1,6 +1,5 @@
-// A compressed range of a source in, its unpacked bytes out, as a source that is read forwards: what was skipped is
-// unpacked and dropped, going back begins again, and memory does not grow with either. The checksum is checked when the
-// end is reached, and nothing may follow it.
+// Unpacks a compressed range of a source as it is read forwards: skipped bytes are dropped, going back starts over, and
+// memory stays constant. At the end the checksum is checked, and nothing may follow it.
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
@@ -74,7 +73,7 @@ export class DecompressedSource implements ByteSource {
 
   async close(): Promise<void> {
     this.#stop();
-    // What was under way may have begun anew.
+    // A read that was under way may have restarted the decompressor.
     await this.#turns.take(async () => this.#stop());
     if (this.packed.owned) await this.packed.source.close();
   }

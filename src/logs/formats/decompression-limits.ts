@@ -44,7 +44,7 @@ export function checkDecompressed(
 const PAIR_BYTES = 24;
 const ROW_BYTES = 64;
 
-/** A file that is no larger than a sixteenth of what it takes is made to fill memory, packed or not. */
+/** A file smaller than a sixteenth of the memory that it takes is made to fill memory, packed or not. */
 const PLAIN_LIMIT = 16;
 
 /**

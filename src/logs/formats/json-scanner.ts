@@ -1,6 +1,5 @@
-// Reads JSON straight from untrusted bytes, one expected thing at a time: no tree is built, nothing recurses without
-// a limit, and anything unexpected is reported with its byte position. JSON.parse would hide duplicate keys,
-// take 1.0 for an integer and cannot say where a value stood.
+// Scans JSON from untrusted bytes without a tree or unlimited recursion, and reports unexpected content with its byte
+// position. JSON.parse would hide duplicate keys, take 1.0 for an integer, and cannot say where a value was.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

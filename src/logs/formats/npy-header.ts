@@ -1,6 +1,5 @@
-// The header of an .npy file (numpy/lib/format: magic, version, length, a dict written as a Python literal). In:
-// untrusted bytes. Out: element type, shape and where the data begins, or what is wrong and where. The dict is scanned,
-// never evaluated; pickled objects are refused unread.
+// Scans the untrusted header of an .npy file (numpy/lib/format): element type, shape and where the data begins, or what
+// is wrong and where. The dict, a Python literal, is never evaluated; pickled objects are refused unread.
 import { printable } from '../../checks/words.js';
 import type { SafetensorsDType } from './safetensors.js';
 

@@ -1,6 +1,5 @@
-// A step as single .npy arrays: the scores in NAME.npy, the other tensors beside them in NAME.lengths.npy,
-// NAME.group.npy and so on, metadata in NAME.json. Sidecars are opened when they are read, so that a step holds one
-// file.
+// Reads a step from single .npy arrays: scores in NAME.npy, other tensors in NAME.lengths.npy, NAME.group.npy and so
+// on, metadata in NAME.json. Sidecars are opened only when read, so that a step holds one open file.
 
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';

@@ -1,7 +1,5 @@
-// The safetensors container: 8 bytes of header length (little-endian), a JSON header, raw little-endian tensors.
-// In: untrusted header bytes and the size of the file. Out: where each tensor lies, or a FileError that says what is
-// wrong and where. As strict as the safetensors library (tensors cover the data exactly, without holes, overlaps or
-// trailing bytes), and duplicate names, which that library lets pass, are refused too.
+// Reads the safetensors container: header length, JSON header, raw little-endian tensors. As strict as the safetensors
+// library (no holes, overlaps or trailing bytes), and refuses duplicate names, which that library accepts.
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/words.js';

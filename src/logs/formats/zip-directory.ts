@@ -1,6 +1,5 @@
-// The directory of a zip file, read by yauzl, as np.savez writes it. In: any source of bytes, untrusted. Out: where
-// each member lies and how it is packed. Members may not overlap, which is what zip bombs are made of, and what is read
-// at once is bounded.
+// Reads the directory of an untrusted zip file, as np.savez writes it, with yauzl. Members may not overlap, which is
+// what zip bombs are made of, and reads are bounded.
 import { isUtf8 } from 'node:buffer';
 import { createRequire } from 'node:module';
 import type { Entry, RandomAccessReader } from 'yauzl';

@@ -1,4 +1,5 @@
-// JSON in the members of a zip file, as one stream: unpacked member by member, into memory that does not grow with them.
+// JSON in the members of a zip file, as one stream: unpacked member by member, into memory that does not grow with
+// them.
 import { pipeline, Readable } from 'node:stream';
 import { createInflateRaw } from 'node:zlib';
 import { FileError } from '../../checks/errors.js';
@@ -12,7 +13,7 @@ const MOST_DIRECTORY_BYTES = 2 ** 24;
 
 const READ_BYTES = 256 * 2 ** 10;
 
-/** @param isWanted by the name of a member @throws {FileError} for what is no zip file, or damaged */
+/** @param isWanted by the name of a member @throws {FileError} if it is not a zip file, or is damaged */
 export async function* unzippedJson(
   source: ByteSource,
   isWanted: (name: string) => boolean,

@@ -14,7 +14,7 @@ const CHECKSUM_BYTES = 4;
 /** As `zstd` packs without --ultra and --long. */
 const MOST_WINDOW_BYTES = 2 ** 23;
 
-/** Each block moves the window: nobody writes so many that say so little. */
+/** Each block moves the window: no writer makes this many blocks with so little in them. */
 const MANY_BLOCKS = 4096;
 const LEAST_MEAN_BLOCK = 64;
 
@@ -28,7 +28,7 @@ export interface ZstdFrame {
   readonly hasChecksum: boolean;
 }
 
-/** What begins at `at`; undefined where the bytes end before the header does. @throws {Error} for what is no frame */
+/** What begins at `at`; undefined if the bytes end before the header. @throws {Error} if it is not a frame */
 export function zstdFrame(packed: Uint8Array, at: number): ZstdFrame | undefined {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   if (at + 8 > packed.length) return undefined;

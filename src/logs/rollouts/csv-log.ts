@@ -100,7 +100,7 @@ export class CsvFile {
     return parts.size === 0 ? [WHOLE_FILE] : [...parts.values()];
   }
 
-  /** Rows of these ranges. Going back begins anew: where a row begins is known only from the one before. */
+  /** Rows of these ranges. Going back starts over: where a row begins is known only from the one before. */
   async *read(
     ranges: readonly Range[],
     context: BlockContext,
@@ -179,7 +179,7 @@ class CsvFields extends ObjectFields {
   }
 }
 
-/** @throws FileError naming the row that is no CSV, or no UTF-8 */
+/** @throws FileError naming the row that is not CSV, or not UTF-8 */
 async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGenerator<CsvRow, void, undefined> {
   const { path } = file;
   let failure: FileError | undefined;
@@ -246,7 +246,7 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
   }
 }
 
-/** More columns are no table of rollouts, and each takes memory in every row. */
+/** A table with more columns is not one of rollouts, and each takes memory in every row. */
 const MOST_FIELDS = 2 ** 14;
 
 const [QUOTE, SEPARATOR, LINE_END] = [0x22, 0x2c, 0x0a];

@@ -3,7 +3,7 @@
 import { printable } from '../../checks/words.js';
 import type { LoggedText } from './logged-text.js';
 
-/** What is wrong with a line: said with its place by whoever knows that. */
+/** What is wrong with a line; the caller that knows its place adds it. */
 export class LineProblem extends Error {
   /** @param isWhole nothing that is still to be written would make the line good */
   constructor(

@@ -7,7 +7,7 @@ import type { LoggedRollout } from './rollout.js';
 
 export type Container = 'json-lines' | 'parquet' | 'csv';
 
-/** Where a file stands in the log of a run, as its path says. A split is added to the run's name. */
+/** Place of a file in the log of a run, by its path. A split is added to the run's name. */
 export interface Place extends Omit<NamedPlace, 'step'> {
   /** The step of all rows. Without it rows say theirs. */
   readonly step?: number | undefined;
@@ -51,7 +51,7 @@ export interface RolloutFormat {
   columnsOf?(columns: readonly TableColumn[]): readonly string[];
   /** Field that holds the step, where paths do not; it may be a path into an object. */
   readonly stepField?: string;
-  /** Fields that say what is no training, where paths do not: the first that says something counts. */
+  /** Fields that say what is not training, if paths do not: the first that says something counts. */
   readonly splits?: readonly RowSplit[];
   readonly runField?: string;
   /** Where its trainer puts files, where that is not said by names that others use, too (place-names.ts). */
@@ -72,7 +72,7 @@ export interface RolloutFormat {
   readonly byClock?: string;
   /** Why columns are never there. */
   readonly absent: Readonly<Partial<Record<RolloutColumn, string>>>;
-  /** What whoever reads the figures should know of every step. */
+  /** Remarks for a reader of the figures, the same for every step. */
   readonly notes: readonly string[];
   /** Of a log: where what is said of its rows later stands, and how it is opened. */
   readonly annotations?: {
@@ -89,7 +89,7 @@ export const PICKLED_ADVICE =
 
 /** What the trainer says of rows after it has logged them, in other files. */
 export interface Annotations {
-  /** What whoever reads the figures should know. */
+  /** Remarks for a reader of the figures. */
   readonly notes: readonly string[];
   /** Puts it into the rows of a step. @throws {FileError} when a file cannot be read */
   fold(rows: AnnotatedRows, signal: AbortSignal | undefined): Promise<void>;
@@ -106,7 +106,7 @@ export interface AnnotatedRows {
 /** A field of which each row's split is read. */
 export interface RowSplit {
   readonly field: string;
-  /** @returns `train`, or what is no training: eval, val */
+  /** @returns `train`, or the name of what is not training: eval, val */
   of(line: Fields): string | undefined;
 }
 
@@ -197,7 +197,7 @@ export function hasAll(keys: ReadonlySet<string>, ...names: string[]): boolean {
   return names.every((name) => keys.has(name));
 }
 
-/** Absent and undefined are the same to whoever reads it. */
+/** Builds a rollout; readers of it treat absent and undefined alike. */
 export function rollout(values: { [Column in RolloutColumn]?: LoggedRollout[Column] | undefined }): LoggedRollout {
   return values as LoggedRollout;
 }

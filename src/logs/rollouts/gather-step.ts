@@ -1,5 +1,5 @@
-// The rows of one step, from however many files -> its columns: groups told, repeats left out, reasoning split from
-// what follows it.
+// Gathers the rows of one step from any number of files into columns: finds groups, leaves out repeats, and splits
+// reasoning from what follows it.
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import {

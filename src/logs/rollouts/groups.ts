@@ -45,7 +45,7 @@ export function groupsOf(
   return numbered(prompts, 'prompt');
 }
 
-/** What stands in a prompt for an image, a video or a sound that is not in the log. */
+/** What a prompt has in place of an image, a video or a sound that is not in the log. */
 const PLACEHOLDER = /<\|?(?:image|img|video|audio)(?:_(?:url|pad|placeholder))?\|?>|\[(?:image|img|video|audio)\]/i;
 
 /** What tells a row's prompt: its text, else its tokens. */
@@ -89,7 +89,7 @@ function inRuns(
 
 /**
  * Ids count within a data set: where rows of an id have several prompts, and those mostly have several rows, each is a
- * group. Prompts of about a row each are one prompt with something drawn anew in it, such as a time.
+ * group. Prompts of about a row each are one prompt with a part that changes per row, such as a time.
  */
 function withPrompts(
   rows: Rows,

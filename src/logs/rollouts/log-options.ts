@@ -1,4 +1,4 @@
-// How a log is to be read, as a user says it -> as readers take it.
+// Converts a user's options for reading a log to the form that readers take.
 
 import { ArgumentError } from '../../checks/errors.js';
 import { is, type OptionTable } from '../../checks/options.js';
@@ -15,8 +15,8 @@ export interface LogOptions {
   /** Name of the reader, where the fields do not tell. Default: by the fields of each file. */
   format?: string | undefined;
   /**
-   * Columns of a table of anyone's: our name of each -> its name in the file. JSON lines, Parquet and CSV. With a
-   * format, or alone, `environment` names the column of a trainer's log that says it. 'auto': what their names tell.
+   * Columns of any table: the name in the file by our name. JSON lines, Parquet and CSV. With a format, or alone,
+   * `environment` names the column of a trainer's log that holds it. 'auto': guessed from the columns' names.
    */
   columns?: ColumnNames | 'auto' | undefined;
   /** Tags around the reasoning, or that all of the response is reasoning. Default: <think> and </think>. */

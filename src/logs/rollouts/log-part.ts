@@ -13,7 +13,7 @@ export interface Range {
 export interface LoggedRange extends Range {
   /** Lines or rows in it. */
   lines: number;
-  /** Of its bytes, where they stand in a file that may grow. */
+  /** Of its bytes, if the file may grow. */
   checksum?: number;
 }
 
@@ -70,10 +70,10 @@ export class RangeRoom {
   }
 }
 
-/** Rows in a row that say no step, of a file of which others do: nobody writes so many. */
+/** Most rows in a row that say no step, in a file of which others do: no log has this many. */
 const MOST_SILENT = 2 ** 18;
 
-/** @throws {FileError} where so many rows that say nothing have come one after the other */
+/** @throws {FileError} after MOST_SILENT successive rows that say no step */
 export function checkSilent(path: string, silent: number, what: 'lines' | 'rows', last: number): void {
   if (silent < MOST_SILENT) return;
   const problem = `${silent} ${what} in a row, up to ${what.slice(0, -1)} ${last}, say no step, though others do: the file is damaged, or no log of rollouts`;

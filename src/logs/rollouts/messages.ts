@@ -13,7 +13,7 @@ interface Message {
   readonly reasoning: string | undefined;
   /** `name(arguments)` each. */
   readonly calls: readonly string[];
-  /** Content and calls, with a mark in the place of each part that is no text. */
+  /** Content and calls, with a mark in the place of each part that is not text. */
   readonly seen: string;
 }
 
@@ -107,7 +107,7 @@ function isRole(type: unknown): type is string {
   return typeof type === 'string' && ['human', 'ai', 'system', 'tool'].includes(type);
 }
 
-/** What is no message among the items of OpenAI's Responses: reasoning, a call, or what a tool gave. */
+/** Items of OpenAI's Responses that are not messages: reasoning, a call, or what a tool gave. */
 function itemOf(item: ObjectFields, type: string, name: string): Message | undefined {
   const said = { role: 'assistant', content: '', reasoning: undefined, calls: [], seen: '' };
   if (type === 'reasoning') {
@@ -173,7 +173,7 @@ function callOf(value: unknown, name: string): string {
   }
 }
 
-/** Without its id, which is drawn anew for each. */
+/** Without its id, which is different for each call. */
 function callText(call: ObjectFields): string {
   const inner = call.value('function') ?? call.value('custom');
   if (typeof inner === 'object' && inner !== null) return callText(fieldsOf(inner, 'function'));

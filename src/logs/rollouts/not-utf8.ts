@@ -1,7 +1,7 @@
 // Where bytes stop being text.
 import { isUtf8 } from 'node:buffer';
 
-/** The first byte that is no UTF-8, of bytes that are not: its place, from 1, and what it is. */
+/** The first byte that is not UTF-8, of bytes that are not all UTF-8: its place, from 1, and what it is. */
 export function badByteIn(bytes: Buffer): { readonly place: number; readonly byte: string } {
   // The longest beginning that is text, by halves; the last character of a half may be cut, of at most four bytes.
   let good = 0;

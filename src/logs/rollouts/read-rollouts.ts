@@ -1,5 +1,5 @@
-// Files, folders and globs of a trainer's rollouts -> steps in order, each read whole; beside it only where rows stand
-// is held.
+// Reads a trainer's rollouts from files, folders and globs, step by step in order. Besides the present step it holds
+// only where rows are.
 
 import { checkArray, checkPath } from '../../checks/argument-checks.js';
 import type { FileError } from '../../checks/errors.js';
@@ -47,7 +47,7 @@ const OPTIONS: OptionTable<ReadRolloutsOptions> = {
  * in several files, and those of several steps in one, in any order. Memory: a step or two, and blocks of a few MiB for
  * each thread.
  * @param source paths of files and folders, or globs
- * @throws {ArgumentError} for what is no option, FileError for the first file, line or row that cannot be used, unless
+ * @throws {ArgumentError} for a bad option, FileError for the first file, line or row that cannot be used, unless
  *   `onError` takes them; the signal's reason when it is aborted
  * @example
  * import { readRollouts } from 'collapsar/logs';
@@ -128,7 +128,7 @@ async function* inTurn<T>(
       while (next < plans.length && (coming.length < 2 || bytes < AHEAD_BYTES)) {
         const plan = plans[next++] as LoggedStep;
         const reading = read(plan);
-        // Its failure is told when it is asked for.
+        // Its failure is reported when its result is asked for.
         reading.catch(() => undefined);
         coming.push({ reading, bytes: plan.bytes });
         bytes += plan.bytes;

@@ -1,4 +1,4 @@
-// A response -> its reasoning and what the policy did: by tags in the text, or by their ids among the tokens.
+// Splits a response into its reasoning and the policy's action: by tags in the text, or by their ids among the tokens.
 import { readFile } from 'node:fs/promises';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { systemProblem } from '../stores/system-problem.js';

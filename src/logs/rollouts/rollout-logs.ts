@@ -1,5 +1,5 @@
-// Files, folders and globs of a trainer's rollouts -> the steps in them, in order, each of which can be read on its
-// own: here, in another process, or again. Beside a step that is read, only where rows stand is held.
+// Finds the steps in files, folders and globs of a trainer's rollouts, in order, each readable on its own: here, in
+// another process, or again. Besides the present step it holds only where rows are.
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { FileError } from '../../checks/errors.js';
@@ -61,7 +61,7 @@ export interface LoggedPart {
   readonly fileBytes: number;
   /** Tells one content of the file from another. */
   readonly stamp: string;
-  /** The same of these rows alone, where they stand in a file that may grow. */
+  /** The same of only these rows, if the file may grow. */
   readonly digest?: string | undefined;
   /** The step that rows must say; undefined where the path says it. */
   readonly step?: number | undefined;

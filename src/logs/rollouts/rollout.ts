@@ -32,11 +32,11 @@ export interface RolloutStep extends Omit<StepColumns, 'group'> {
    */
   readonly groupIds: readonly string[];
   readonly groupSource: GroupSource | undefined;
-  /** Of `tokens`, as `reasoning` is of `output`: what stands in its tags, or without tags all of it. */
+  /** Of `tokens`, as `reasoning` is of `output`: the part within its tags, or without tags all of it. */
   readonly reasoningTokens: TokenLists | undefined;
   /** Why a column is absent. */
   readonly absent: Readonly<Partial<Record<RolloutColumn, string>>>;
-  /** What whoever reads the figures should know: biases of the log, what had to be assumed. */
+  /** Remarks for a reader of the figures: biases of the log, and assumptions that were made. */
   readonly notes: readonly string[];
   /** Lines or rows that could not be used: each was given to `onError`. */
   readonly badRows: number;

@@ -1,4 +1,4 @@
-// Files, directories and globs -> steps in order. Only headers are held, and few files are open at a time, however
+// Reads steps in order from files, directories and globs. Holds only headers, and few files are open at a time, however
 // many there are.
 import { stat } from 'node:fs/promises';
 import { checkArray, checkPath } from '../../checks/argument-checks.js';
@@ -299,7 +299,7 @@ async function stampOf(path: string): Promise<string | undefined> {
 
 /**
  * The FileError with which `reading` fails, as a value.
- * @param signal that `reading` ends for: its reason, which may be a FileError of another file, is no failure of this
+ * @param signal that `reading` ends for: its reason, which may be a FileError of another file, is not a failure of this
  *   one
  */
 export async function orFileError<T>(reading: Promise<T>, signal: AbortSignal | undefined): Promise<T | FileError> {

@@ -1,6 +1,5 @@
-// Which tensors a step file has, their types and shapes, and what the small ones may hold: the table of
-// docs/reference/step-file.md as data. The reader and the writer check against the same rules; each reports in its own
-// way.
+// Says which tensors a step file has, their types, shapes and allowed values: docs/reference/step-file.md as data.
+// Reader and writer check the same rules; each reports in its own way.
 import { FileError } from '../../checks/errors.js';
 import type { SafetensorsDType } from '../formats/safetensors.js';
 import type { StoredIntegers } from './step-data.js';

@@ -1,6 +1,5 @@
-// Writes one training step as a step file (docs/reference/step-file.md): checked like the reader checks, and never half
-// there — a temporary file in the same folder is written, synced and renamed. The tensors' own memory is written, not a
-// copy.
+// Writes one training step as a step file (docs/reference/step-file.md): checked like the reader checks, and whole or
+// not at all (a temporary file in the same folder, synced and renamed). Writes the tensors' memory without a copy.
 
 import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
@@ -260,7 +259,7 @@ function checkPrompts(prompts: readonly StoredIntegers[]): void {
   }
 }
 
-/** Prompts of their own lengths -> [P, L] padded with zeros, and the lengths. */
+/** Pads prompts of different lengths to [P, L] with zeros, and gives the lengths. */
 function padPrompts(prompts: readonly StoredIntegers[]): { ids: Source; lengths: Int32Array } {
   checkPrompts(prompts);
   const lengths = Int32Array.from(prompts, (prompt) => prompt.length);

@@ -1,4 +1,4 @@
-// Text or bytes -> a file that is whole or not there: written under another name, synced, renamed.
+// Writes text or bytes to a file that is whole or not there: under another name, synced, renamed.
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { FileError } from '../../checks/errors.js';

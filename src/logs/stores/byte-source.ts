@@ -1,5 +1,5 @@
-// A file that is read in large pieces at any position, and that must stay what it was when it was first looked at.
-// What reads step files knows only the interface, so that another store can stand in for the local disk.
+// Reads a file in large pieces at any position, and checks that it stays what it was at first. Readers of step files
+// use only the interface, so that another store can replace the local disk.
 import { type BigIntStats, closeSync, constants, fstat, fstatSync, open, read } from 'node:fs';
 import { promisify } from 'node:util';
 import { FileError } from '../../checks/errors.js';
@@ -35,7 +35,7 @@ export interface ByteSource {
    */
   placeOf?(position: number): { path: string; offset: number };
   /**
-   * Which local file is open, and where in it a position lies; missing where the bytes do not stand in one as they are.
+   * Which local file is open, and the offset of a position in it; missing if no file holds the bytes as they are.
    */
   openFile?(position: number): { fd: number; offset: number } | undefined;
   /** @throws FileError when the content may have changed since it was opened */

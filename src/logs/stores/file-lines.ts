@@ -1,4 +1,4 @@
-// An open file -> its whole lines, in little memory.
+// Reads the whole lines of an open file, in little memory.
 import type { FileHandle } from 'node:fs/promises';
 
 const READ_BYTES = 2 ** 20;

@@ -1,4 +1,4 @@
-// Globs as a user types them -> expressions over paths with slashes.
+// Converts globs as a user types them to expressions over paths with slashes.
 
 /**
  * `*` within a name, `**` across them, `?`, `[…]` and `{a,b}`; one that cannot be read, such as [z-a], matches nothing.

@@ -1,5 +1,5 @@
-// A file that could not be read -> whether the file is at fault, or a machine, a network or a store, so that it can be
-// read elsewhere or later.
+// Decides whether a file that could not be read is at fault itself, or a machine, a network or a store, so that it can
+// be read elsewhere or later.
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isStoreFault } from './s3/client.js';

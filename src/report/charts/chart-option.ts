@@ -43,7 +43,7 @@ export function plainAxis(theme: Theme) {
 /** An element of a custom series. */
 export type Shape = Readonly<Record<string, unknown>>;
 
-/** Of a custom series: data -> pixels. */
+/** Converts data of a custom series to pixels. */
 export interface Drawing {
   coord(point: readonly number[]): [number, number];
 }
@@ -58,7 +58,7 @@ export function drawnSeries(
     type: 'custom',
     silent: true,
     clip: true,
-    // The values are looked up by their place: what is drawn is no point.
+    // The values are looked up by their place: the item that is drawn is not a point.
     data: Array.from({ length: count }, (_, at) => at),
     encode: { x: [], y: [] },
     renderItem: (params: { dataIndex: number }, api: Drawing) => draw(params.dataIndex, api),

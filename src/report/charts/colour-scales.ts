@@ -1,4 +1,4 @@
-// Numbers -> colours that those tell apart who do not see all of them, and that stay in order in grey.
+// Maps numbers to colours that colour-blind readers can distinguish, and that keep their order in grey.
 
 type Stop = readonly [red: number, green: number, blue: number];
 

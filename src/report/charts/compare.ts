@@ -34,7 +34,7 @@ export function compareHeight(runs: readonly RunData[]): number {
   return TOP + FOOT + PANEL * count + GAP * Math.max(0, count - 1);
 }
 
-/** Runs are told apart by these as well as by their colours. */
+/** Runs are distinguished by these as well as by their colours. */
 const DASHES = ['solid', 'dashed', 'dotted'] as const;
 
 export function compareOption(runs: readonly RunData[], theme: Theme, size: Size): ChartOption {

@@ -14,7 +14,7 @@ const FOOT = 30;
 const SCALE = 46;
 const GAP = 14;
 
-/** More rows are not told apart. */
+/** More rows could not be distinguished. */
 const MOST_ROWS = 5;
 
 /** The first, the last, and evenly between. */

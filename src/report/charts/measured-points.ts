@@ -1,5 +1,5 @@
-// A figure of a run without the steps at which nobody asked for it: a monitor scores every few steps, and what lies
-// between is no gap.
+// Drops from a figure the steps at which it was not requested: a monitor scores every few steps, and the steps in
+// between are not gaps.
 import type { RunData } from '../report.js';
 
 /** Known of every step, scored or not. */

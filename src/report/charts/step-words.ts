@@ -1,4 +1,4 @@
-// What a run was measured as, and a step of it -> its figures in words, for who reads and for who listens.
+// Describes the figures of a step in words, by the instrument of its run, for readers and screen readers.
 import { toldApart } from '../../checks/numbers.js';
 import { REGIME_CODES, type RunData, type RunHead } from '../report.js';
 import type { ChartTable } from './chart-option.js';

@@ -23,7 +23,7 @@ export interface Theme {
   readonly runs: readonly string[];
 }
 
-/** Without quotes: it stands in attributes of SVG. */
+/** Without quotes, as attributes of SVG contain it. */
 const FONT = 'system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, sans-serif';
 
 export const LIGHT: Theme = {

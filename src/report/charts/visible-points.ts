@@ -1,5 +1,5 @@
-// A series of any length -> no more points than a screen can show: of each stretch of pixels the least and the largest
-// value, so that no spike is lost. A gap stays a gap.
+// Thins a series to the points that a screen can show: the least and the largest value of each stretch of pixels, so
+// that no spike is lost. A gap stays a gap.
 
 /** [step, value]; NaN is a gap. */
 export type Point = readonly [step: number, value: number];

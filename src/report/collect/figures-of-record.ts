@@ -1,4 +1,4 @@
-// The record of a step -> the figures that the page shows, whichever instrument measured them.
+// Picks the figures that the page shows from the record of a step, whichever instrument measured them.
 import { ROW_FIGURES } from '../../metrics/figures/beside-figures.js';
 import { ALL_SCORE_FIGURES, ALL_TEXT_FIGURES } from '../../metrics/reporting/explanations.js';
 import { reportKeys } from '../../metrics/reporting/shown-figures.js';
@@ -24,7 +24,7 @@ export function instrumentOf(record: StepRecord): InstrumentOfRun | undefined {
   return { instrument: 'texts', hasEntropy: `${TEXT}/conditional_entropy_est` in record, label: TEXT };
 }
 
-/** Figure -> key as logged, without the label. */
+/** Logged keys by figure, without the label. */
 const OF_SCORES = new Map(reportKeys(ALL_SCORE_FIGURES));
 const OF_TEXTS = new Map(reportKeys(ALL_TEXT_FIGURES));
 
@@ -38,7 +38,7 @@ const OF_STEP: readonly (readonly [string, string])[] = [
   ...[...OF_TEXTS].filter(([name]) => !OF_SCORES.has(name)).map(([name, key]) => [name, `${TEXT}/${key}`] as const),
 ];
 
-/** Figure -> logged key. */
+/** Logged key of each figure. */
 export function keysOf({ instrument, hasEntropy, label }: InstrumentOfRun): [FigureName, string][] {
   const keys = new Map(instrument === 'scores' ? OF_SCORES : OF_TEXTS);
   if (!hasEntropy) keys.set('entropy', 'sibling_novelty');

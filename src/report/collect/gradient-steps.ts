@@ -1,4 +1,4 @@
-// The record of a step -> the norms of gradients that a monitor was given, by bucket of reward spread.
+// Reads the gradient norms that a monitor was given from the record of a step, by bucket of reward spread.
 import type { StepRecord } from '../../step/step-record.js';
 import type { GradientBucket, GradientStep } from '../report.js';
 

@@ -1,4 +1,4 @@
-// What is known of each prompt of each step -> columns.
+// Collects what is known of each prompt of each step into columns.
 import type { PromptTable } from '../report.js';
 import { stepsToLetGo } from './let-go.js';
 

@@ -1,4 +1,4 @@
-// Remarks about steps -> one entry a kind of remark, however many steps it is about.
+// Merges remarks about steps into one entry per kind of remark, however many steps have it.
 import type { Remark } from '../report.js';
 
 /** A run of millions of steps must not fill the page with remarks that differ in every step. */

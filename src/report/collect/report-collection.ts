@@ -1,5 +1,4 @@
-// Records of steps as they come, from results on disk or from an analysis that is running -> a report, whole or only
-// what is new.
+// Collects records of steps from results on disk or a running analysis into a report, whole or only what is new.
 import type { StepRecord } from '../../step/step-record.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
 import type { Matrix, Provenance, Report, StepTexts } from '../report.js';
@@ -12,7 +11,7 @@ type RunPlace = Pick<StepRecord, 'run' | 'file'>;
 export class ReportCollection {
   readonly #provenance: Provenance;
   readonly #runs: RunCollection[] = [];
-  /** A cursor of another collection (a server that was started anew) is none of this one's. */
+  /** Distinguishes this collection's cursors from those of another one (a server that was restarted). */
   readonly #mark: string;
   readonly #mostSteps: number | undefined;
 

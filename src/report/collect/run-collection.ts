@@ -1,4 +1,4 @@
-// The records of one run, as they come -> its columns, and what is said about it.
+// Collects the records of one run into its columns, with what is reported about it.
 import { dirname } from 'node:path';
 import { allFigures, type StepRecord } from '../../step/step-record.js';
 import type { RunSummary } from '../../verdicts/run-summary.js';
@@ -102,12 +102,12 @@ export class RunCollection {
     else this.#figures.set(name, [...new Array<number>(this.count).fill(Number.NaN), value]);
   }
 
-  /** Columns of environments: they may come and go, and a page holds so many. */
+  /** Columns of environments: they may come and go, and a page holds at most MOST_ENVIRONMENTS. */
   get #environments(): number {
     return [...this.#figures.keys()].filter((name) => name.startsWith('environment/')).length;
   }
 
-  /** A step between those that a monitor has scored is no gap in what they say. */
+  /** Notes whether the step was measured: one between those that a monitor has scored is not a gap. */
   #measure(record: StepRecord): void {
     const label = this.#instrument?.label;
     const isMeasured = label !== undefined && Object.keys(record).some((key) => key.startsWith(`${label}/`));

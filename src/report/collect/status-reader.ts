@@ -1,4 +1,4 @@
-// The records of a run, as they come -> where it stands, what it was told from when to when, and what it started from.
+// Follows the records of a run: its present state, the verdicts it had from when to when, and its start.
 import type { StepRecord } from '../../step/step-record.js';
 import type { Verdict } from '../../verdicts/verdict.js';
 import { GRAVITY } from '../../verdicts/verdict-log.js';

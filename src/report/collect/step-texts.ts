@@ -1,4 +1,4 @@
-// Rollouts of a step, as its report or texts.parquet has them -> as the page shows them.
+// Converts rollouts of a step from its report or texts.parquet to the form that the page shows.
 import type { StepExcerpts } from '../../step/prompts/excerpts.js';
 import type { ShownText, StepTexts } from '../report.js';
 

@@ -1,4 +1,4 @@
-// Where the page has its report from: itself, where it is a file; its server, where it is live; or whoever embeds it.
+// Loads the page's report: from itself if it is a file, from its server if it is live, or from the page that embeds it.
 // src/report/page-html.ts says what a server answers.
 import { appended } from '../payload/append.js';
 import { decodeReport } from '../payload/payload.js';

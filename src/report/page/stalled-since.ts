@@ -4,7 +4,7 @@ const FEWEST = 4;
 /**
  * Since when a run has no new step for three times as long as its steps take.
  * @param arrivals of steps, in milliseconds, rising
- * @returns undefined while it goes on, or is not known well enough
+ * @returns undefined while steps come, or if too few are known
  */
 export function stalledSince(arrivals: readonly number[], now: number): number | undefined {
   const last = arrivals.at(-1);

@@ -1,4 +1,4 @@
-// What the page shows: the report, and what its reader has chosen. The choice stands in the address, so that it can be
+// Holds what the page shows: the report, and its reader's choices. The address keeps the choices, so that they can be
 // sent to someone.
 import { computed, effect, signal } from '@preact/signals';
 import { lastMeasured } from '../charts/measured-points.js';
@@ -41,7 +41,7 @@ effect(() => {
 
 export const runs = computed<readonly RunData[]>(() => [...(report.value?.runs ?? [])].sort(byGravity));
 
-/** Runs of one name in two folders are told apart by the folder. */
+/** Title of a run: runs of one name in two folders are distinguished by the folder. */
 export function titleOf({ head }: RunData): string {
   const namesakes = runs.value.filter((other) => other.head.name === head.name);
   return namesakes.length > 1 ? `${head.name} (${head.place})` : head.name;
@@ -57,7 +57,7 @@ export function choose(next: RunData): void {
   cursorStep.value = undefined;
 }
 
-/** More side by side are not told apart. */
+/** More runs side by side could not be distinguished. */
 export const MOST_SIDE = 8;
 
 /** Titles of the runs that the reader holds side by side; none: as the page sees fit. */

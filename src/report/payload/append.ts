@@ -1,12 +1,12 @@
-// A report, and one that holds only the steps after its cursor -> one with both: how a live page grows without asking
-// for what it has. Of days it holds what its server does: the curves of all steps, and of the rest that of so many steps.
+// Appends to a report the steps after its cursor, so that a live page grows without asking again for what it has. After
+// days it holds what its server holds: the curves of all steps, and the rest of a limited number.
 import { MOST_STEPS, stepsToLetGo, withoutTooMany } from '../collect/let-go.js';
 import type { PromptTable, Report, RunData } from '../report.js';
 import type { Column } from './byte-planes.js';
 
 /**
  * @param more what was asked for with `report.head.cursor`; its words about the runs are those of now. Where it is a
- *   whole report (the one who serves began anew), it takes the place of the other.
+ *   whole report (the server was restarted), it replaces the other.
  */
 export function appended(report: Report, more: Report): Report {
   if (more.head.after !== report.head.cursor) return more;

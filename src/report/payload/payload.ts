@@ -1,5 +1,5 @@
-// A report <-> bytes: four bytes of the head's length, the head as JSON, then the columns. The page reads what any
-// version 1 wrote; whoever changes the meaning of a field raises the version and keeps reading this one.
+// Encodes a report as bytes (head's length in four bytes, head as JSON, columns), and decodes it. The page reads
+// whatever version 1 wrote; a change of a field's meaning needs a new version beside it.
 import type {
   GradientStep,
   Matrix,
@@ -29,7 +29,7 @@ interface RunEntry {
   readonly columns: readonly ColumnEntry[];
 }
 
-/** Places and nats of all tokens of a run stand in two columns, one rollout after the other. */
+/** Places and nats of all tokens of a run are in two columns, one rollout after the other. */
 type TextEntry = Omit<ShownText, 'places' | 'nats'> & { readonly shaded: number };
 type TextsEntry = Omit<StepTexts, 'rollouts'> & { readonly rollouts: readonly TextEntry[] };
 
@@ -99,7 +99,7 @@ export function encodeReport({ head, runs }: Report): Uint8Array {
   return bytes;
 }
 
-/** @throws {Error} saying what these bytes are, where they are no report that this version reads */
+/** @throws {Error} saying what these bytes are, if they are not a report that this version reads */
 export function decodeReport(bytes: Uint8Array): Report {
   const { head, body } = readHead(bytes);
   let at = 0;

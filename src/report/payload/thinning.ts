@@ -1,5 +1,5 @@
-// A report that is too large for one file -> a smaller one, which says what it lost: steps are drawn together, steps
-// of prompts and matrices are left out.
+// Thins a report that is too large for one file, and says what is missing: steps are merged, steps of prompts and
+// matrices are left out.
 import type { Matrix, PromptTable, Report, RunData, Stretch } from '../report.js';
 
 /** How much of each is kept. */

@@ -1,4 +1,4 @@
-// Steps as they are measured -> what the page of a run asks for: everything, or what came after its cursor.
+// Collects steps as they are measured, and gives the page of a run all of them or those after its cursor.
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { MOST_STEPS } from '../../report/collect/let-go.js';

@@ -36,7 +36,7 @@ export class PageServer {
       'content-security-policy': `${policy}; frame-ancestors 'none'`,
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',
-      // The token stands in the address.
+      // The address contains the token.
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
       'cache-control': 'no-store',

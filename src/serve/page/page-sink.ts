@@ -16,7 +16,7 @@ export class PageSink implements Sink {
 
   async step(report: StepReport): Promise<void> {
     const before = this.#runs.get(report.run);
-    // An axis of steps does not go back: a run that was restored, or another one of its name, begins anew beside it.
+    // An axis of steps does not go back: a run that was restored, or another one of its name, starts again beside it.
     const begun = before === undefined ? 1 : before.begun + Number(report.step <= before.step);
     this.#runs.set(report.run, { step: report.step, begun });
     const run = begun === 1 ? report.run : `${report.run} (${begun})`;

@@ -1,5 +1,5 @@
-// Which requests a page on this machine answers: those of its own user's browser. Another site that is open there may
-// ask for anything at localhost, and a name of its own may lead here (DNS rebinding); both are told by their headers.
+// Admits requests to a page of this machine only from its own user's browser: another open site may ask for anything at
+// localhost, and a name of its own may lead here (DNS rebinding); the headers show both.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -29,7 +29,7 @@ export function refusal(
 ): { status: number; reason: string } | undefined {
   const asked = hostName(headers.host);
   if (asked === undefined) return { status: 400, reason: 'a request without a host' };
-  // Whoever has the token comes by what name they like.
+  // A client with the token may use any name of this machine.
   if (token === undefined && !LOOPBACK.test(asked) && asked !== host.toLowerCase()) {
     return { status: 403, reason: 'this server is not asked by that name: use localhost, or start it with --token' };
   }

@@ -1,4 +1,4 @@
-// The browsers that look at a live page: each is told of every step, and of what it missed.
+// Sends every step to the browsers that watch a live page, and what each of them missed.
 import type { ServerResponse } from 'node:http';
 
 /** Comments keep proxies from closing what seems idle. */
@@ -10,7 +10,7 @@ const MOST_REMEMBERED = 1000;
 /** Of a viewer that does not read; it comes again by itself. */
 const MOST_UNREAD = 64 * 1024;
 
-/** Steps that a viewer missed are told one by one up to here; with more, the last says it all. */
+/** Missed steps are sent one by one up to this many; of more only the last, which includes them all. */
 const MOST_MISSED = 100;
 
 export class Viewers {
@@ -51,7 +51,7 @@ export class Viewers {
 
   #after(lastId: string): string[] {
     const at = this.#ids.lastIndexOf(lastId);
-    // Of a server that was started anew, or too long ago.
+    // An id of an earlier server, or one that is no longer remembered.
     const missed = at < 0 ? this.#ids.slice(-1) : this.#ids.slice(at + 1);
     return missed.length > MOST_MISSED ? missed.slice(-1) : missed;
   }

@@ -1,4 +1,4 @@
-// Reports -> lines of JSON in the shapes that trainers write their own metrics in, a file a run.
+// Writes reports as lines of JSON in the shapes in which trainers write their own metrics, a file per run.
 import { appendFile, mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Sink } from '../../monitor/sinks/sink.js';

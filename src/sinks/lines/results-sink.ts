@@ -1,5 +1,5 @@
-// Reports -> what `analyze --out` writes of logs, a folder a run, which `collapsar report` reads: the curves, verdicts
-// and gradients of a run that nobody logged.
+// Writes reports like `analyze --out`, a folder per run, for `collapsar report`: curves, verdicts and gradients of a
+// run that has no log.
 import { join } from 'node:path';
 import { packageVersion } from '../../checks/package-version.js';
 import { AtomicFile } from '../../logs/stores/atomic-file.js';

@@ -1,5 +1,5 @@
-// Reports -> instruments of OpenTelemetry, which its SDK sends wherever it is told to (OTLP). The meter is the
-// caller's: nothing of OpenTelemetry is imported here.
+// Feeds instruments of OpenTelemetry with reports; its SDK sends them wherever it is configured to (OTLP). The meter is
+// the caller's: nothing of OpenTelemetry is imported here.
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import type { Sink } from '../../monitor/sinks/sink.js';
@@ -23,14 +23,14 @@ export interface OpenTelemetryMeter {
   createObservableCounter(name: string, options?: { description?: string }): OpenTelemetryInstrument;
 }
 
-/** Without a unit and `_total`, which whoever turns OTLP into Prometheus' text adds. */
+/** Without a unit and `_total`, which converters of OTLP to Prometheus' text add. */
 const nameOf = (name: string): string => name.replace(/^collapsar_/, 'collapsar.').replace(/_total$/, '');
 
 /**
  * A sink of the figures that Prometheus gets (docs/guide/dashboards.md), as instruments `collapsar.*` of a meter:
  * `collapsar_mi_nats` is `collapsar.mi_nats`, labels are attributes. Each export has the last known value of each.
  * @param meter of `@opentelemetry/api`; its provider sends
- * @throws {ArgumentError} for what is no meter
+ * @throws {ArgumentError} if it is not a meter
  * @example
  * import { Monitor } from 'collapsar';
  * import { type OpenTelemetryMeter, openTelemetrySink } from 'collapsar/sinks';

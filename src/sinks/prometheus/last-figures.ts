@@ -1,4 +1,4 @@
-// Reports -> the last known value of every metric of the table, by its labels.
+// Keeps the last known value of every metric of the table, by its labels.
 import { packageVersion } from '../../checks/package-version.js';
 import type { StepReport } from '../../step/step-report.js';
 import type { Judgement } from '../../verdicts/index.js';

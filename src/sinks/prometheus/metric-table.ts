@@ -86,7 +86,7 @@ interface Place {
   readonly sample?: string;
 }
 
-/** Logged key -> where its value goes. */
+/** Place of a value by its logged key. */
 export const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ...Object.entries(SAMPLES).flatMap(([label, sample]) =>
     FIGURES.flatMap((row): [string, Place][] => {

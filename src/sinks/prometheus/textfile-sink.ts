@@ -1,4 +1,4 @@
-// Reports -> a .prom file for the node exporter's textfile collector, replaced whole.
+// Writes reports to a .prom file for the node exporter's textfile collector, replaced whole.
 import { basename, dirname, resolve } from 'node:path';
 import { AtomicFile } from '../../logs/stores/atomic-file.js';
 import type { Sink } from '../../monitor/sinks/sink.js';

@@ -1,5 +1,5 @@
-// Reports -> an MLflow tracking server by its REST API 2.0. Metrics there can only be appended: a tag of the run says up
-// to which step they were.
+// Sends reports to an MLflow tracking server by its REST API 2.0. Metrics there can only be appended: a tag of the run
+// says up to which step they were.
 import { createHash } from 'node:crypto';
 import type { Sink } from '../../monitor/sinks/sink.js';
 import type { StepReport } from '../../step/step-report.js';
@@ -55,7 +55,7 @@ export class MlflowSink implements Sink {
       figures.slice(at * MOST_METRICS, (at + 1) * MOST_METRICS),
     );
     for (const [at, piece] of pieces.entries()) {
-      // The step counts as told when its last piece is there.
+      // The step counts as sent when its last piece has arrived.
       const tags = at === pieces.length - 1 ? [...said, { key: STEP_TAG, value: String(step) }] : [];
       await this.#ask('runs/log-batch', { run_id: open.id, metrics: piece, params: [], tags });
     }

@@ -1,4 +1,4 @@
-// Reports -> a Trackio server: a log a step, an alert a new verdict. Their ids make asking twice the same as asking once.
+// Sends reports to a Trackio server: a log per step, an alert per new verdict. Ids make repeated requests harmless.
 import { createHash } from 'node:crypto';
 import type { Sink } from '../../monitor/sinks/sink.js';
 import type { StepReport } from '../../step/step-report.js';
@@ -44,7 +44,7 @@ export class TrackioSink implements Sink {
         alert_id: idOf([project, run, kind, raised, severity]),
       }));
     const log = { project, run, step, metrics: figures, log_id: idOf([project, run, step, figures]) };
-    // Alerts first: what a log that fails would keep from being told is said only once.
+    // Alerts first: an alert that a failing log would hold back is raised only once.
     if (alerts.length > 0) await this.#post(`${base}/api/bulk_alert`, { alerts });
     if (Object.keys(figures).length > 0) await this.#post(`${base}/api/bulk_log`, { logs: [log] });
   }
@@ -56,7 +56,7 @@ export class TrackioSink implements Sink {
   }
 }
 
-/** The same for the same content: a step that is measured anew with other figures is another. */
+/** The same for the same content: a step that is measured again with other figures is another. */
 function idOf(content: unknown): string {
   return createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 32);
 }

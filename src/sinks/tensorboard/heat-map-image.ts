@@ -1,5 +1,5 @@
-// The matrix of a step's prompts -> the heat map of the page as an image: a row the reasoning about a prompt, a column
-// what it was scored under, viridis from 0 to 1.
+// Draws the matrix of a step's prompts as the page's heat map: a row per prompt of the reasoning, a column per prompt
+// that it was scored under, viridis from 0 to 1.
 
 import { viridis } from '../../report/charts/colour-scales.js';
 import { orderOf } from '../../report/charts/prompts/matrix-cells.js';
@@ -8,7 +8,7 @@ import { type IndexedImage, indexedPng } from './indexed-png.js';
 
 type Cells = Pick<PromptMatrix, 'ids' | 'posterior'>;
 
-/** About how wide an image is: each cell has so many pixels as fit. */
+/** Approximate width of an image: each cell gets as many whole pixels as fit. */
 const PIXELS = 320;
 
 /** Of each value of a cell, 255 being 1. */

@@ -1,4 +1,4 @@
-// Numbers -> a histogram of equal buckets between the smallest and the largest.
+// Builds a histogram of equal buckets between the smallest and the largest number.
 import type { Histogram } from './events.js';
 
 const BUCKETS = 30;

@@ -1,4 +1,4 @@
-// Bytes that stand for colours of a palette -> a PNG (RFC 2083), the same for the same input.
+// Encodes palette indices as a PNG (RFC 2083), the same for the same input.
 import { crc32, deflateSync } from 'node:zlib';
 
 export interface IndexedImage {

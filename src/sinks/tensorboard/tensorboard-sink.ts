@@ -1,4 +1,4 @@
-// Reports -> TensorBoard's event files, a folder a run.
+// Writes reports as TensorBoard's event files, a folder per run.
 import { appendFile, mkdir, readdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// PATHS, or what --work has -> what is analysed, and in how many shards; kept in --work, so that what is left can be
-// submitted again without saying it.
+// Determines what is analysed, and in how many shards, from PATHS or from what --work keeps: what is left can be
+// submitted again without repeating it.
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The options of the command line -> the engine that they name, and what it is asked for.
+// Builds the engine that the options of the command line name, with its settings.
 import { resolve } from 'node:path';
 import type { KubernetesOptions } from '../../../cluster/kubernetes.js';
 import { Ray } from '../../../cluster/ray.js';

@@ -1,4 +1,4 @@
-// The command line of `collapsar submit` -> what of it makes no sense, before anything is done.
+// Finds mistakes in the command line of `collapsar submit` before anything is done.
 
 import type { Given, SubmitFlags } from './flags.js';
 import { ANALYSIS_OPTIONS, ENGINE_OPTIONS } from './flags.js';

@@ -1,4 +1,4 @@
-// The environments of a run -> small lines under it: how I(X;Z) of each went, those with an alarm first.
+// Draws small lines below a run for its environments: the course of I(X;Z) of each, those with an alarm first.
 
 import { shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';

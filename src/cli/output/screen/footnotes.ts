@@ -1,9 +1,9 @@
-// Remarks about steps -> letters beside them, and below the table what each letter stands for: one kind of remark,
-// however many steps it is about.
+// Marks steps with letters for remarks, and explains each letter below the table: one per kind of remark, however many
+// steps have it.
 import { escaped } from '../../../checks/words.js';
 import { wrap } from '../text-wrap.js';
 
-/** a, b, …, z, a1, b1, …: side by side they are still told apart. */
+/** a, b, …, z, a1, b1, …: still distinct when written side by side. */
 const markOf = (index: number): string =>
   String.fromCharCode('a'.charCodeAt(0) + (index % 26)) + (index < 26 ? '' : Math.floor(index / 26));
 

@@ -1,4 +1,4 @@
-// Runs -> tables and sentences in GitHub's Markdown, to paste into an issue.
+// Writes runs as tables and sentences in GitHub's Markdown, to paste into an issue.
 import type { Profile } from '../../../metrics/step-metrics.js';
 import type { Column } from '../table.js';
 import type { TableOptions } from './sample-table.js';

@@ -1,5 +1,5 @@
-// Rows as they come -> the few that are shown: the first, the last, those around a change, and of the rest some at even
-// distances. Holds a few times as many as it shows, however many come.
+// Chooses the few rows to show: the first, the last, those around a change, and some of the rest at even distances.
+// Holds a few times as many as it shows, however many come.
 
 interface Held<Row> {
   readonly at: number;

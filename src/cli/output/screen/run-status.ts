@@ -1,4 +1,4 @@
-// The reports of one run -> where it stands now, in a line: how grave, since when, and the figures behind.
+// Summarises the reports of one run in a line: how severe its state is, since when, and the figures behind it.
 
 import { MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';

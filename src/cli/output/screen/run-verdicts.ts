@@ -50,7 +50,7 @@ export class RunVerdicts {
     const alarms = this.all.filter(({ severity }) => severity !== 'info');
     return [
       ...(alarms.length === 0 ? ['  no alarm'] : []),
-      // No alarm is no comfort where there was nothing to compare with.
+      // The absence of an alarm means nothing if there was nothing to compare with.
       ...(this.summary.regime === null ? [wrap(`state not known: ${this.#regime}`, look.width, '  ')] : []),
       ...this.all.flatMap((verdict) => describe(verdict, look)),
       ...this.filter.lines(look),

@@ -1,5 +1,5 @@
-// The reports of one run -> what a person reads of it: a table of each sample, trends with the states below, and what
-// its judge and the filter say; or the same in a few lines.
+// Shows the reports of one run: a table of each sample, trends with the states below, and what its judge and the filter
+// report; or the same in a few lines.
 import { dirname } from 'node:path';
 import { counted, escaped } from '../../../checks/words.js';
 import type { Profile } from '../../../metrics/step-metrics.js';

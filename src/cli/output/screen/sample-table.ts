@@ -1,6 +1,5 @@
-// The reports of one run under one sample label -> a table of some of its steps, the trend of every figure, and
-// remarks. Of each step no more is held than is shown: the cells of those that may have a line, and the figures behind
-// the trends.
+// Shows the reports of one run under one sample label: a table of some of its steps, the trend of every figure, and
+// remarks. Holds only what may be shown: cells of possible lines, and the figures behind trends.
 
 import { MISSING } from '../../../checks/numbers.js';
 import { EMPTY_FILTER_KEYS } from '../../../step/run.js';

@@ -1,5 +1,5 @@
-// Reports as they come -> one screen: the verdict first, the gravest run first, a line a run at the end. Of many runs
-// no more is held than is shown.
+// Writes reports as one screen: the verdict first, the most severe run first, a line per run at the end. Holds only
+// what is shown of many runs.
 
 import { counted } from '../../../checks/words.js';
 import type { Profile } from '../../../metrics/step-metrics.js';
@@ -194,7 +194,7 @@ export function comparisonColumns(statuses: readonly RunStatus[], profile: Profi
   ];
 }
 
-/** H(Z|X), or what stands in for it where runs have texts alone. */
+/** H(Z|X), or its replacement in runs that have only texts. */
 function varietyTitle(statuses: readonly RunStatus[]): string {
   return [...new Set(statuses.map(({ metrics }) => figureKeys(metrics).entropyTitle))].join(' or ');
 }

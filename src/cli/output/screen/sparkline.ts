@@ -3,7 +3,7 @@
 const BARS = '▁▂▃▄▅▆▇█';
 /** For terminals without UTF-8: higher characters look higher. */
 const ASCII_BARS = '_.-:=+*#';
-/** Stands for a bar that is no higher than chance. */
+/** Mark for a bar that is not higher than chance. */
 export const CHANCE = { unicode: '╌', ascii: '~' };
 
 export interface Scale {

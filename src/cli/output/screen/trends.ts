@@ -1,4 +1,4 @@
-// The figures of one run, step by step -> a line of bars a figure, drawn where other runs draw theirs.
+// Draws the figures of one run as lines of bars over its steps, on the scales of all runs.
 
 import { shortNumber } from '../../../checks/numbers.js';
 import type { StepReport } from '../../../step/step-report.js';
@@ -73,7 +73,7 @@ export class Trends {
     return Math.min(MOST_LABEL, Math.max(...drawn.map(({ column }) => textWidth(column.title)), 'verdicts'.length));
   }
 
-  /** Columns of a line that bars stand in. */
+  /** Number of columns of a line that have bars. */
   bars(width: number): number {
     // One more: an arrow in ASCII.
     const tail = Math.max(...this.#drawn().map(({ values }) => textWidth(firstToLast(values)) + 1));

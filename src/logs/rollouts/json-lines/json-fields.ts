@@ -1,5 +1,5 @@
-// One line of JSON -> the fields that a reader wants, straight from the bytes: of the others only the end is looked
-// for, nothing is built. Python's json writes NaN and Infinity, for which JSON has no word.
+// Reads the wanted fields of a line of JSON straight from the bytes: of the others only the end is found, and nothing
+// is built. Accepts NaN and Infinity, which Python's json writes and JSON lacks.
 import { constants } from 'node:buffer';
 import { Fields, LineProblem, wrong } from '../fields.js';
 import type { LoggedText } from '../logged-text.js';
@@ -15,12 +15,12 @@ const CLOSE_OBJECT = 0x7d;
 const OPEN_LIST = 0x5b;
 const CLOSE_LIST = 0x5d;
 
-/** Strings are mostly long: after so many bytes the search is handed to the system's memchr. */
+/** Strings are mostly long: after this many bytes the search is handed to the system's memchr. */
 const NEAR = 48;
 
 /** Values of fewer bytes are read here, where they are simple. */
 const SHORT = 64;
-/** So many make an integer that is exact. */
+/** An integer of at most this many digits is exact. */
 const MOST_DIGITS = 15;
 
 /** Lists and objects within one another: Python writes a thousand at most. */
@@ -53,7 +53,7 @@ export class JsonFields extends Fields {
 
   /**
    * Reads the line `bytes[begin, end)`, without its end.
-   * @throws {LineProblem} where it is no JSON object
+   * @throws {LineProblem} if it is not a JSON object
    */
   read(bytes: Buffer, begin: number, end: number): this {
     this.#bytes = bytes;
@@ -147,8 +147,8 @@ export class JsonFields extends Fields {
 }
 
 /**
- * The keys of an object, as far as they stand in `bytes[begin, end)`, that of a value which is cut among them: of a long
- * first line its beginning is enough.
+ * The keys of an object, as far as they are in `bytes[begin, end)`, including that of a value which is cut: of a long
+ * first line the beginning is enough.
  */
 export function keysOf(bytes: Buffer, begin: number, end: number): Set<string> {
   const keys = new Set<string>();
@@ -302,7 +302,7 @@ class NextByte {
 const NEXT_CLOSE = new NextByte(CLOSE_LIST);
 const NEXT_INSIDE = [OPEN_LIST, OPEN_OBJECT, CLOSE_OBJECT, QUOTE].map((byte) => new NextByte(byte));
 
-/** Just before the end of the list that opens at `at`, where no other bracket and no string stands in it; else `at`. */
+/** Just before the end of the list that opens at `at`, if it has no other bracket and no string; else `at`. */
 function flatListEnd(bytes: Buffer, at: number, end: number): number {
   const close = NEXT_CLOSE.after(bytes, at);
   if (close >= end) return at;
@@ -352,7 +352,7 @@ function shortValue(bytes: Buffer, begin: number, end: number): number | string 
     }
     return bytes[end - 1] === QUOTE && end - begin > 1 ? bytes.toString('latin1', begin + 1, end - 1) : undefined;
   }
-  // 0 before other digits is no number, and −0 no integer.
+  // 0 before other digits is not a number, and −0 not an integer.
   if (end - begin > MOST_DIGITS || (first === 0x30 && end - begin > 1)) return undefined;
   let value = 0;
   for (let at = begin; at < end; at++) {

@@ -1,7 +1,7 @@
-// JSON that is no lines -- one list of values, values over several lines -- as lines of one value each. Every byte keeps
-// its place: what stands between values becomes a line end, line ends within one become spaces.
+// Turns JSON that is not in lines (one list of values, or values over several lines) into lines of one value each.
+// Every byte keeps its place: separators become line ends, line ends within a value become spaces.
 
-/** How values stand in a file: a line each, over several lines each, or in one list. */
+/** Layout of values in a file: a line each, over several lines each, or in one list. */
 export type JsonShape = 'lines' | 'values' | 'list';
 
 const [QUOTE, BACKSLASH, COMMA, LINE_END, SPACE] = [0x22, 0x5c, 0x2c, 0x0a, 0x20];
@@ -12,7 +12,7 @@ const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 /** Of a file's beginning, that tell its shape. */
 export const SHAPE_BYTES = 2 ** 12;
 
-/** By the first line: a list that opens, or an object that goes on in a second line. */
+/** Looks at the first line: a list that opens, or an object that continues in a second line. */
 export function jsonShape(head: Buffer): JsonShape {
   const first = head.findIndex((byte) => byte > SPACE && !BYTE_ORDER_MARK.includes(byte));
   if (head[first] === OPEN_LIST) return 'list';

@@ -1,5 +1,5 @@
-// A log of lines, plain or compressed, read forwards in blocks of whole lines: memory does not grow with the file. JSON
-// that is no lines comes as lines of a value each.
+// Reads a log of lines, plain or compressed, forwards in blocks of whole lines, so that memory does not grow with the
+// file. JSON that is not in lines comes as lines of a value each.
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { FileError } from '../../../checks/errors.js';
@@ -37,7 +37,7 @@ export const SHORTEST_ROW = '{"a":1}'.length;
 const LEAST_BLOCK_BYTES = BLOCK_BYTES / 16;
 
 /**
- * Blocks that are through: new memory has the system clear each page of it, and the collector run for what is outside
+ * Finished blocks for reuse: new memory has the system clear each page of it, and the collector run for what is outside
  * its heap.
  */
 const SPARE: ArrayBuffer[] = [];
@@ -48,7 +48,7 @@ export function giveBack(memory: ArrayBufferLike): void {
   if (memory.byteLength === BLOCK_BYTES && SPARE.length < MOST_SPARE) SPARE.push(memory as ArrayBuffer);
 }
 
-/** Room for so many bytes, or for more. */
+/** A buffer of at least `bytes` bytes. */
 export function newBlock(bytes: number): Buffer {
   if (bytes > BLOCK_BYTES || bytes < LEAST_BLOCK_BYTES) return Buffer.allocUnsafeSlow(bytes);
   const spare = SPARE.pop();
@@ -111,7 +111,7 @@ export class LineFile {
 
   /**
    * Blocks of whole lines from `begin` to `end`. Of a compressed file ranges should come in their order: going back
-   * unpacks anew.
+   * unpacks it again.
    * @throws FileError when the file cannot be read
    */
   async *blocks(
@@ -155,7 +155,7 @@ export class LineFile {
         return;
       }
       if (lastEnd > 0) {
-        // Whoever gets the block may hand its memory to another thread: what is still needed of it is taken first.
+        // The caller may hand the block's memory to another thread: what is still needed of it is copied first.
         const rest = held - lastEnd;
         const next = newBlock(Math.max(blockBytes, Math.min(2 * rest, this.longestLine + 1)));
         block.copy(next, 0, lastEnd, held);
@@ -242,7 +242,7 @@ export function isBlank(bytes: Buffer, begin: number, end: number): boolean {
   return true;
 }
 
-/** Nobody writes so many: a few packed bytes unpack to gigabytes of them. */
+/** No log has this many: a few packed bytes unpack to gigabytes of them. */
 function emptyProblem(path: string): FileError {
   return new FileError(
     { path },

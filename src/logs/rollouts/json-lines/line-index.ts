@@ -1,4 +1,4 @@
-// Where the lines of each step stand in a log of JSON lines. A log that grows is read on from where it ended before.
+// Indexes where the lines of each step are in a log of JSON lines, and continues at the old end when the log grows.
 import { crc32 } from 'node:zlib';
 import { type Fields, LineProblem } from '../fields.js';
 import type { RolloutFormat, RowSplit } from '../format.js';

@@ -34,7 +34,7 @@ export async function* readLogLines(
         const { length } = bytes;
         while (coming.length > 0 && held + length > file.longestLine) yield await next();
         const parsing = tooLong === undefined ? pool.parse(bytes, context, isLast) : skipped(tooLong, file.longestLine);
-        // Its failure is told when it is asked for.
+        // Its failure is reported when its result is asked for.
         parsing.catch(() => undefined);
         coming.push({ parsing, offset: block.offset, first: isFirst ? first : undefined, bytes: length });
         held += length;

@@ -53,7 +53,7 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
   let hasTexts = false;
   let lines = 0;
   for (let from = 0; from < bytes.length; ) {
-    // What is found of a line takes more memory than a short one: so many are looked through at a time.
+    // Scan results take more memory than a short line: lines are scanned in slices of this many bytes.
     const found = from + SLICE_BYTES >= bytes.length ? -1 : bytes.indexOf(0x0a, from + SLICE_BYTES);
     const to = found < 0 ? bytes.length : found + 1;
     const slice = bytes.subarray(from, to);
@@ -87,7 +87,7 @@ export function parseLines(bytes: Buffer, context: BlockContext, isLast: boolean
   return batch.finish(lines, isCut, hasTexts ? room : undefined);
 }
 
-/** All fields of a line that is known to be an object. @throws {LineProblem} where a value in it is no JSON */
+/** All fields of a line that is known to be an object. @throws {LineProblem} if a value in it is not JSON */
 function wholeLine(bytes: Buffer, begin: number, end: number): Fields {
   try {
     return fieldsOf(parseJsonLine(bytes.toString('utf8', begin, end).replace(/^\ufeff/, '')), 'the line');
@@ -157,7 +157,7 @@ export function checkStep(
   throw new LineProblem(step === undefined ? `has no ${format.stepField}` : `is of step ${step}`);
 }
 
-/** @throws {LineProblem} naming the first byte that is no UTF-8 */
+/** @throws {LineProblem} naming the first byte that is not UTF-8 */
 export function checkText(bytes: Buffer): void {
   if (isUtf8(bytes)) return;
   const { place, byte } = badByteIn(bytes);

@@ -11,7 +11,7 @@ import { type BlockContext, parseLines } from './parse-lines.js';
 /** Handing over less costs as much as parsing it. */
 const WORTH_A_THREAD = 2 ** 17;
 
-/** Rows live until their block is through: with more room fewer of them are copied by the collector. */
+/** Rows live until their block is finished: with more room fewer of them are copied by the collector. */
 const YOUNG_MB = 64;
 
 /** Compiled beside the package's other modules; the command's bundle and the tests' sources find it there as well. */

@@ -24,7 +24,7 @@ export class ScannedLines {
     this.count = this.#ints.length / this.#stride;
   }
 
-  /** Where it begins and ends, and whether it was read: an unusual one, or one that is no JSON object, was not. */
+  /** Where it begins and ends, and whether it was read: unusual lines, and ones that are not JSON objects, were not. */
   line(at: number): { readonly begin: number; readonly end: number; readonly isRead: boolean } {
     const from = at * this.#stride;
     const ints = this.#ints;

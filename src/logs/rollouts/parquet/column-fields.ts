@@ -67,7 +67,7 @@ export class ColumnFields extends Fields {
   }
 }
 
-/** @throws {LineProblem} where the bytes are no text that can be read */
+/** @throws {LineProblem} if the bytes are not text that can be read */
 function checked(text: Uint8Array, name: string): Uint8Array {
   if (text.length > LONGEST_TEXT) {
     const problem = `has ${text.length} bytes, more than the ${LONGEST_TEXT} that are read`;

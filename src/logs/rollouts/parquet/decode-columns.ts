@@ -1,5 +1,5 @@
-// The columns of a row group, unpacked here and decoded by hyparquet. Every length in the bytes is checked before memory
-// is taken for it.
+// The columns of a row group, unpacked here and decoded by hyparquet. Every length in the bytes is checked before
+// memory is taken for it.
 import type { AsyncBuffer, Compressors, FileMetaData, SchemaTree } from 'hyparquet';
 import { CollapsarError } from '../../../checks/errors.js';
 import { parseJsonLine } from '../json-lines/json-line.js';
@@ -18,7 +18,7 @@ export function hyparquet(): Promise<typeof import('hyparquet')> {
   return loaded;
 }
 
-/** What is wrong with a file: said with its path by whoever knows that. */
+/** What is wrong with a file; the caller that knows its path adds it. */
 export class ParquetProblem extends Error {}
 
 /**
@@ -99,7 +99,7 @@ async function unpackChunks(
 }> {
   const texts = new Set<string>();
   const chunks: { begin: number; bytes: Uint8Array }[] = [];
-  /** By where their packed bytes stand in the file. */
+  /** By the offset of their packed bytes in the file. */
   const pages = new Map<number, Uint8Array>();
   const schema = schemaOf(metadata, await hyparquet());
   let at = 0;

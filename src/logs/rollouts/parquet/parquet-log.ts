@@ -253,7 +253,7 @@ async function readMetadata(source: ByteSource, signal: AbortSignal | undefined)
   }
 }
 
-/** Where column chunks lie is checked when they are read; that there can be so many rows, here. */
+/** Checks that the numbers of rows are possible; where column chunks lie is checked when they are read. */
 function checkMetadata({ path }: ByteSource, { row_groups: groups }: FileMetaData): void {
   for (const [at, { num_rows: count, columns }] of groups.entries()) {
     const rows = Number(count);

@@ -1,6 +1,5 @@
-// Unpacks the pages of a column chunk and looks through them before they are decoded: hyparquet makes arrays as long as
-// headers and runs say, and a few damaged or hostile bytes would have it take all memory or time there is.
-// parquet.thrift: PageHeader; the compact protocol of Thrift; Encodings.md: the RLE and bit-packing hybrid.
+// Unpacks the pages of a column chunk and checks them before hyparquet decodes them: it makes arrays as long as headers
+// and runs say, so hostile bytes could take all memory or time. parquet.thrift: PageHeader; Encodings.md: RLE hybrid.
 
 /** Values of a page, and bytes it unpacks to, that are read: writers make pages of about 1 MiB. */
 const MOST_VALUES = 2 ** 26;

@@ -20,7 +20,7 @@ const READ_BYTES = 2 ** 20;
 /**
  * @param files in natural order
  * @param seen what an earlier look found, which is filled
- * @returns those that are no copy of another, and what to say of the others
+ * @returns files that are not copies of another, and what to say of the others
  */
 export async function leaveOutCopies(
   files: readonly LogFile[],

@@ -1,4 +1,4 @@
-// Where the steps of a file stand -> the same, of a stretch that was logged again the last time alone.
+// Keeps only the last of the stretches of a file in which the same steps were logged again.
 import type { LoggedRange, LogPart } from '../log-part.js';
 
 /** A trainer that was taken back, and logged from an earlier step on again. */
@@ -22,7 +22,7 @@ const WHOLE_SHARE = 2 / 3;
 /** Steps to either side that tell how many rows one has. */
 const NEIGHBOURS = 32;
 
-/** So many tell it also where a step has rows in other files. */
+/** This many are enough even if a step has rows in other files. */
 const ENOUGH_NEIGHBOURS = 4;
 
 /**
@@ -70,7 +70,7 @@ function findRestarts(
   }
 }
 
-/** Rows by step, as long as the file goes on without falling back. */
+/** Rows by step, as long as the file continues without falling back. */
 function stretchFrom(segments: readonly Segment[], first: number): Map<number, number> {
   const rows = new Map<number, number>();
   let last = Number.NEGATIVE_INFINITY;
@@ -145,7 +145,7 @@ class CountedSteps {
 
   /**
    * How many rows the steps around these have: their lower quartile, as some may have been logged again. NaN where
-   * there are none; infinite where too few tell it of steps that stand in other files, too.
+   * there are none; infinite if too few steps are around these and one of these has rows in other files, too.
    */
   #usualRows(known: readonly number[]): number {
     const [first, last] = [this.#place(known[0] as number), this.#place(known.at(-1) as number)];

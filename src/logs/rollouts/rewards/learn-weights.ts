@@ -1,6 +1,5 @@
-// Advantages and columns of numbers in, which columns the trainer's reward is made of and with which weights out. Within
-// a group the advantage is an affine function of the weighted sum, so that what is left of the columns beside the
-// advantage vanishes for the true weights: a null space, which needs neither scale nor offset to be known.
+// Learns from advantages which columns a trainer's reward is made of, and their weights: within a group the advantage
+// is an affine function of the weighted sum, so the true weights are in a null space that needs no scale or offset.
 import { type Directions, dot, Triangle } from './null-space.js';
 
 /** What one step's log has to learn from. */
@@ -52,7 +51,7 @@ const MOST_ADDED = 1.1;
 const RELATED = 1e-8;
 /** Of weights: they are float32 in TRL, as what they are multiplied with. */
 const ROUNDED = 4 * FLOAT32;
-/** So many standard errors a weight may be off. */
+/** A weight may be off by this many standard errors. */
 const ERRORS = 3;
 
 /** Rows that share an offset. */
@@ -77,7 +76,7 @@ export function learnWeights(steps: readonly AdvantageRows[]): Learned {
     for (const model of ['group', 'batch', 'none', 'normalized'] as const) {
       const found = new Fit(steps, names, groupSize, model).learn();
       if (found.kind !== 'unknown') return found;
-      // What may be told from more steps is worth more than what cannot; two rows a group never tell their scale.
+      // What more steps may decide is worth more than what they cannot; two rows a group never show their scale.
       const isOpen = found.mayNeedMore && !(model === 'group' && groupSize === 2);
       if (isOpen && !(best.kind === 'unknown' && best.mayNeedMore)) best = found;
     }

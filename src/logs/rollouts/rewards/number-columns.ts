@@ -1,4 +1,4 @@
-// The numbers of a step's table -> what weights of rewards are learned from.
+// Collects the columns of numbers of a step's table, from which weights of rewards are learned.
 import { createHash } from 'node:crypto';
 import type { Column } from '../parquet/column-fields.js';
 import { hashValue } from '../rows/value-digest.js';

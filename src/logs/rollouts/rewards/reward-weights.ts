@@ -21,7 +21,7 @@ export interface RewardWeights {
 
 /** Steps of a run that are looked at until their advantages tell all. */
 const MOST_STEPS = 32;
-/** So many tell scales apart that one may have by chance. */
+/** This many steps distinguish scales that one step may have by chance. */
 const ENOUGH_STEPS = 3;
 /** Steps in a row that nothing fits: others will not be better. */
 const MOST_MISFITS = 8;

@@ -1,10 +1,10 @@
-// A step's columns of numbers -> its reward, by weights that were said or learned.
+// Computes a step's reward from its columns of numbers, by given or learned weights.
 import { FileError } from '../../../checks/errors.js';
 import { type AdvantageRows, learnWeights, possibleGroupSizes } from './learn-weights.js';
 import { dot } from './null-space.js';
 import { countedColumns, type RewardWeights, sumOf } from './reward-weights.js';
 
-/** Column -> weight. */
+/** Weights by column. */
 export type RewardColumns = Readonly<Record<string, number>>;
 
 export interface TotalReward {

@@ -1,5 +1,5 @@
-// Which environment a row's prompt belongs to: found among the names that trainers give it, or in the column that the
-// user says; told by prompt, of which each has at most one.
+// Finds the environment of a row's prompt: among the names that trainers give it, or in the column that the user names.
+// Each prompt has at most one.
 import { FileError } from '../../../checks/errors.js';
 import { printable } from '../../../checks/words.js';
 import { type Fields, fieldsOf } from '../fields.js';

@@ -135,7 +135,7 @@ function rowsIn(
   };
 }
 
-/** Of the first line that is an object: what stands in its objects, and in the first of a list of them. */
+/** Paths into the objects of the first line that is an object, and into the first entry of its lists. */
 function pathsIn(bytes: Buffer): string[] {
   const found: string[] = [];
   const look = (value: unknown, at: string, depth: number): void => {
@@ -160,7 +160,7 @@ function pathsIn(bytes: Buffer): string[] {
   return found;
 }
 
-/** What a row has at a path; undefined for a line that is no row, or not whole. */
+/** A row's values at the paths; undefined for a line that is not a row, or not whole. */
 function valuesIn(
   fields: JsonFields,
   bytes: Buffer,

@@ -22,7 +22,7 @@ export interface RowBatch {
   /** The first of those in `bad`. */
   readonly problems: readonly RowProblem[];
   readonly bad: number;
-  /** What stands after the last line's end and is no whole line: the log is being written, or was cut. */
+  /** Bytes after the last line's end are not a whole line: the log is being written, or was cut. */
   readonly cut: boolean;
 }
 
@@ -36,7 +36,7 @@ export interface BatchTexts {
 /** A flood of bad lines is named by its first: the others are counted. */
 const MOST_PROBLEMS = 20;
 
-/** Lines that are no rollouts, beside those that are: a file of more is not read to its end. */
+/** Lines that are not rollouts, beside those that are: a file with more is not read to its end. */
 const MOST_BAD = 2 ** 15;
 const MOST_BAD_TIMES = 64;
 

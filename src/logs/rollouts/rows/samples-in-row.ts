@@ -11,7 +11,7 @@ const IDS: ReadonlySet<string> = new Set(['sample', 'episode']);
 /**
  * The row itself, or a row an element where its responses are a list: other lists of that length go along, and what is
  * no list repeats.
- * @param names our name of each column -> its name in the file
+ * @param names the name in the file of each of our columns
  * @throws {LineProblem} where a list has another length
  */
 export function samplesIn(row: Fields, names: Readonly<Record<string, string | undefined>>): readonly Fields[] {

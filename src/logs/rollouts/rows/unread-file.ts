@@ -54,7 +54,7 @@ export function guessOf(file: string, container: Container, head: FileHead): Col
   const isObject = (key: string): boolean =>
     paths.some((path) => path.startsWith(`${key}.`)) && !paths.some((path) => path.startsWith(`${key}.0`));
   let best: { columns: ColumnNames; said: number } | undefined;
-  // What stands in objects is taken where it says more than the columns themselves.
+  // Columns inside objects are taken only if they say more than the top-level columns.
   for (const names of [keys, [...keys.filter((key) => !isObject(key)), ...paths]]) {
     const columns = guessedColumns(names);
     if (columns === undefined) continue;

@@ -1,4 +1,4 @@
-// Any value of a log -> bytes that tell it from every other, into a digest.
+// Hashes any value of a log into a digest so that different values give different bytes.
 import type { Hash } from 'node:crypto';
 
 /** Texts count by what they say: whether somebody has read them already makes no difference. */

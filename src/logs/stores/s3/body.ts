@@ -1,4 +1,4 @@
-// The body of an answer -> bytes in memory, with a call for every chunk; abortable.
+// Reads the body of an answer into memory, with a call for every chunk; abortable.
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { unlessAborted } from '../../../checks/abort.js';
 import { BrokenBody } from './retry.js';

@@ -1,6 +1,5 @@
-// The client of S3-compatible stores, loaded when the first s3:// path comes: @aws-sdk/client-s3, an optional peer
-// dependency. Endpoint, region and credentials are those of the AWS tools: environment, shared configuration, instance
-// roles.
+// Loads the client of S3-compatible stores at the first s3:// path: @aws-sdk/client-s3, an optional peer dependency.
+// Endpoint, region and credentials are those of the AWS tools: environment, shared configuration, instance roles.
 import type * as Sdk from '@aws-sdk/client-s3';
 import { FileError } from '../../../checks/errors.js';
 import { systemProblem } from '../system-problem.js';
@@ -134,7 +133,7 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Error && (error.name === 'NoSuchKey' || error.name === 'NotFound');
 }
 
-/** What a store says is as long as it likes: it stands in messages, in failures.jsonl and in states. */
+/** Answers of a store may be long: they go into messages, failures.jsonl and states. */
 const MOST_SAID = 500;
 
 function firstLine(error: unknown): string {

@@ -1,4 +1,4 @@
-// An object's place -> its size, its revision and its beginning, in one request.
+// Gets an object's size, its revision and its beginning in one request.
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import { FileError } from '../../../checks/errors.js';
 import { bodyOf, takeBody } from './body.js';
@@ -85,7 +85,7 @@ async function emptyObject(
   return { bytes, etag: etagOf(head), window: Buffer.alloc(0) };
 }
 
-/** Some stores have no ETag: the time of the last change stands in. */
+/** Some stores have no ETag: the time of the last change replaces it. */
 export function etagOf({ ETag, LastModified }: { ETag?: string | undefined; LastModified?: Date | undefined }): string {
   return ETag ?? String(LastModified?.getTime());
 }

@@ -11,7 +11,7 @@ import { type CellKind, type Cells, cellsOf, type Still } from './matrix-cells.j
 
 export interface HeatMapData {
   readonly matrix: Matrix;
-  /** Whose order the prompts stand in. */
+  /** The matrix whose order of prompts is used. */
   readonly start: Matrix;
   readonly kind: CellKind;
 }

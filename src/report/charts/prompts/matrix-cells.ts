@@ -1,4 +1,4 @@
-// A matrix of prompts -> its cells in an order that shows a collapse, and which matrices of a run tell its story.
+// Orders the cells of a matrix of prompts so that a collapse shows, and picks the matrices that show a run's course.
 import { float16Value } from '../../../engine/tensor/float16-array.js';
 import type { Matrix, RunData } from '../../report.js';
 
@@ -64,7 +64,7 @@ export function stillsOf(run: RunData): Still[] {
     if (step === undefined || step === null) continue;
     const matrix = matrixAt(run, step);
     if (matrix === undefined) continue;
-    // One that comes twice is told by its later name: `now` says more than `since`.
+    // One that comes twice gets its later name: `now` says more than `since`.
     const before = found.get(matrix.step);
     found.set(matrix.step, { title: before?.title === 'start' ? 'start' : title, matrix });
   }

@@ -1,4 +1,4 @@
-// The table of prompts -> the prompts of one step, and what is drawn over all steps.
+// Reads from the table of prompts those of one step, and what is drawn over all steps.
 import type { PromptTable, RunData } from '../../report.js';
 
 export type PromptLayer = 'rewardStd' | 'rewardMean' | 'mi' | 'kept';

@@ -1,4 +1,4 @@
-// How specific a token is to its prompt -> one of a few shades, in words and numbers.
+// Shades a token by how specific it is to its prompt: one of a few shades, in words and numbers.
 import { float16Value } from '../../../engine/tensor/float16-array.js';
 import type { RunData, ShownText, StepTexts } from '../../report.js';
 
@@ -68,7 +68,7 @@ export function visible(text: string): string {
   });
 }
 
-/** What tells the prompt: the group's id, or where groups are told by their prompts, the prompt. */
+/** Name of the prompt: the group's id, or the prompt itself if groups are made of prompts. */
 export function promptName({ group, prompt }: ShownText): string {
   return prompt !== null && isPrompt(group, prompt) ? prompt : group;
 }
