@@ -43,6 +43,20 @@ def logged(trainer, key: str) -> list[float]:
     return [entry[key] for entry in trainer.state.log_history if key in entry]
 
 
+def with_adapters():
+    """A policy of PEFT whose adapters, which begin as zeros, say something."""
+    peft = pytest.importorskip("peft")
+    model = peft.get_peft_model(
+        qwen(vocabulary=len(tokenizer(WORDS))),
+        peft.LoraConfig(target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"),
+    )
+    torch.manual_seed(11)
+    for name, parameter in model.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.5)
+    return model
+
+
 class TestTraining:
     @pytest.mark.parametrize("kind", ["GRPO", "RLOO"])
     def test_is_bit_identical_with_the_watch(self, tmp_path, kind):
@@ -56,6 +70,15 @@ class TestTraining:
         assert same(weights(plain), weights(watched))
         # Dropout is on in both, and its random numbers are the same.
         assert torch.equal(torch.tensor(logged(plain, "loss")), torch.tensor(logged(watched, "loss")))
+
+    def test_of_adapters_is_bit_identical_with_the_watch(self, tmp_path):
+        plain = trainer_of(tmp_path / "a", model=with_adapters())
+        plain.train()
+        watched = trainer_of(tmp_path / "b", model=with_adapters())
+        seen = watch(watched, every=1, outcome="correct", on_error="raise", threads=1)
+        watched.train()
+        assert seen.generation == 3
+        assert same(weights(plain), weights(watched))
 
     def test_logs_a_few_figures_a_step(self, tmp_path):
         trainer = trainer_of(tmp_path, max_steps=7)
@@ -123,8 +146,10 @@ class TestTraining:
         # Evaluation is no step, and nothing of it is logged.
         assert not any(key.startswith("eval_collapsar") for entry in trainer.state.log_history for key in entry)
 
-    def test_own_scores_are_the_trainers_own(self, tmp_path):
-        trainer = trainer_of(tmp_path, max_steps=1, temperature=0.8, num_iterations=2)
+    @pytest.mark.parametrize("adapters", [False, True])
+    def test_own_scores_are_the_trainers_own(self, tmp_path, adapters):
+        model = with_adapters() if adapters else None
+        trainer = trainer_of(tmp_path, max_steps=1, temperature=0.8, num_iterations=2, model=model)
         found = {}
         seen = watch(trainer, every=1, on_error="raise", threads=1, negatives=None, tags=None)
         original = trainer._generate_and_score_completions
