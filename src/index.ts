@@ -1,7 +1,7 @@
 /**
  * `collapsar`: what a trainer embeds; what analyses logs is loaded when it is called. Subpaths have the rest:
  * `collapsar/filter`, `collapsar/logs`, `collapsar/sinks`, `collapsar/sampling`, `collapsar/scoring` and
- * `collapsar/engine` (src/exports). Each export is in one of them alone, but for the filter's function. Types are those
+ * `collapsar/engine` (src/exports). Each export is in only one of them, except the filter's function. Types are those
  * of calls: what they give and take; of their parts the types need no names.
  * @module collapsar
  */

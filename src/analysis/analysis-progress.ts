@@ -4,7 +4,7 @@
 export interface AnalysisProgress {
   /** Finished steps, including failed ones and those of an earlier analysis. */
   readonly done: number;
-  /** Where steps come as a stream: those that have come. */
+  /** If steps come as a stream: those that have come. */
   readonly total: number;
   /** Finished bytes; large files count block by block. */
   readonly bytes: number;

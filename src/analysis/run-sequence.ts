@@ -21,7 +21,7 @@ export class RunSequence {
   readonly #options: MeasureOptions;
   readonly #interleaved: boolean;
   #latest: { readonly key: string; readonly run: Run } | undefined;
-  /** By directory and name; only where runs take turns. */
+  /** By directory and name; only if runs take turns. */
   readonly #others = new Map<string, Run>();
 
   /** @param interleaved whether a run may continue after steps of another one; else each ends where the next begins */

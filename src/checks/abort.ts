@@ -18,7 +18,7 @@ export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | u
     if (signal.aborted) reject(signal.reason);
     forget = onAbort(signal, () => reject(signal.reason));
   });
-  // Where the abort wins, nobody looks at how the work ends.
+  // If the abort wins, nobody looks at how the work ends.
   work.catch(() => undefined);
   return Promise.race([work, aborted]).finally(forget);
 }

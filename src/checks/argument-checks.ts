@@ -36,7 +36,7 @@ export function checkKnown(given: object, argument: string, known: readonly stri
 }
 
 /**
- * Checks the names of an input: one that is misspelt, or an option that stands among the data, must not be silently
+ * Checks the names of an input: one that is misspelt, or an option among the data, must not be silently
  * ignored.
  * @param options names of the options, which go into another argument
  * @throws ArgumentError naming the stranger, and what may be meant

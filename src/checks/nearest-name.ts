@@ -1,6 +1,6 @@
 // The name that was probably meant.
 
-/** @returns the known name that the fewest changes of letters make of it; undefined where none is near */
+/** @returns the known name that the fewest changes of letters make of it; undefined if none is near */
 export function nearestName(name: string, known: Iterable<string>): string | undefined {
   let best: { name: string; changes: number } | undefined;
   for (const other of known) {

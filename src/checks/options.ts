@@ -1,5 +1,5 @@
 // The options of an operation as a table of names and kinds, checked at the door: an option that is unknown or of
-// another kind is named, with what was expected. Defaults stand where the options are taken apart.
+// another kind is named, with what was expected. Defaults are where the options are destructured.
 import { checkAwaited, checkEngine, checkKnown, checkObject } from './argument-checks.js';
 import { ArgumentError } from './errors.js';
 import type { OperationOptions } from './operation-options.js';

@@ -1,4 +1,4 @@
-// Where the package is installed: its version, the addon built in it, and what else it ships lie there.
+// Locates the installed package: its version, the addon built in it, and its other files are there.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';

@@ -21,7 +21,7 @@ export const UNLABELLED = '(none)';
 /**
  * @param labels one a row; null and undefined are rows without a label
  * @param rows how many there must be
- * @returns undefined where no row has a label: the batch is one environment without a name
+ * @returns undefined if no row has a label: the batch is one environment without a name
  * @throws {ArgumentError} naming `argument` for labels of another number or kind
  */
 export function rowEnvironments(
@@ -68,7 +68,7 @@ export function checkOneEnvironmentEach(
   for (let row = 0; row < ofRow.length; row++) {
     const group = groups[row] as number | bigint | string;
     const environment = ofRow[row] as number;
-    // Rows of one prompt mostly stand together.
+    // Rows of one prompt are mostly adjacent.
     if (group === last && environment === lastOne) continue;
     [last, lastOne] = [group, environment];
     // As text, 1 and 1n are one id.

@@ -7,7 +7,7 @@ import { shown } from './words.js';
 /** Takes a value of unknown origin; gives a copy of it, known to be right. @throws {DamagedPart} */
 export interface Shape<T> {
   (value: unknown): T;
-  /** What stands there before anything has been seen, new each time; none where that is for the code to say. */
+  /** Value before anything has been seen, new each time; none if the code decides. */
   readonly start?: () => T;
 }
 export type Shaped<S> = S extends Shape<infer T> ? T : never;
@@ -38,7 +38,7 @@ export function reject(value: unknown, expected: string, path = ''): never {
   throw new DamagedPart(`is ${shown(value)}, expected ${expected}`, path);
 }
 
-/** Reads the part of a value that stands under `key`. */
+/** Reads the part of a value under `key`. */
 export function readPart<T>(value: unknown, key: string, inner: Shape<T>): T {
   try {
     return inner(value);
@@ -52,7 +52,7 @@ export function shape<T>(expected: string, fits: (value: unknown) => boolean): S
   return (value) => (fits(value) ? (value as T) : reject(value, expected));
 }
 
-/** The same, with what stands there before anything has been seen. */
+/** The same, with the value before anything has been seen. */
 export function startingWith<T>(start: () => T, inner: (value: unknown) => T): Shape<T> {
   return Object.assign((value: unknown) => inner(value), { start });
 }

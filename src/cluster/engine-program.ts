@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { ClusterError } from '../checks/errors.js';
 
 /**
- * @param advice what to do where there is no such program
+ * @param advice what to do if there is no such program
  * @param failed what to do when it fails; where not given, its own words have to do
  * @returns what it wrote to stdout
  * @throws {ClusterError} when there is no such program, or it fails

@@ -57,7 +57,7 @@ export async function follow(options: FollowOptions): Promise<Outcome> {
   }
 }
 
-/** @returns undefined where there is no such file */
+/** @returns undefined if there is no such file */
 async function textOf(path: string): Promise<string | undefined> {
   try {
     return await textOfFile(path);

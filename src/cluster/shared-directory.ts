@@ -14,7 +14,7 @@ const LOCAL: ReadonlyMap<number, string> = new Map([
   [0x794c7630, 'overlayfs'],
 ]);
 
-/** @returns name of the file system where it is one of this machine only; undefined where it may be shared */
+/** @returns name of the file system where it is one of this machine only; undefined if it may be shared */
 export async function localFileSystem(path: string): Promise<string | undefined> {
   if (process.platform !== 'linux') return undefined;
   try {

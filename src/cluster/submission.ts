@@ -137,7 +137,7 @@ export async function completeShards(work: string, count: number): Promise<Set<n
   }
 }
 
-/** A record that an engine keeps beside its scripts; undefined where there is none that can be read. */
+/** A record that an engine keeps beside its scripts; undefined if there is none that can be read. */
 export async function engineRecord(directory: string, name: string): Promise<Record<string, unknown> | undefined> {
   try {
     const value: unknown = JSON.parse(await textOfFile(join(directory, name)));

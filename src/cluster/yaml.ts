@@ -17,7 +17,7 @@ const UNSAFE = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 
 /** kubectl reads YAML 1.1, which takes more words for something else than strings: keys among them are quoted. */
 export function yamlDocuments(values: readonly YamlValue[]): string {
-  // Loaded where jobs are written: every other command would wait for it.
+  // Loaded if jobs are written: every other command would wait for it.
   const { Document, visit } = createRequire(moduleUrl)('yaml') as typeof import('yaml');
   const documents = values.map((value) => {
     const document = new Document(value, { version: '1.1', aliasDuplicateObjects: false });

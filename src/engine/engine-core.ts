@@ -88,7 +88,7 @@ export class EngineCore {
     options.signal?.throwIfAborted();
   }
 
-  /** @throws DeviceError where the engine has no GPU */
+  /** @throws DeviceError if the engine has no GPU */
   gpu(operation: string): EngineDevice {
     if (this.device !== undefined) return this.device;
     const why = this.info.fallback ?? `it was opened with device '${this.info.device}'`;

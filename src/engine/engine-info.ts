@@ -1,4 +1,4 @@
-// Where an engine computes, and with what.
+// Describes where an engine computes, and with what.
 import type { CudaDevice } from './device/cuda-device.js';
 
 /** Where an engine computes, and with what. */

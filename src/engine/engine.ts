@@ -138,7 +138,7 @@ export class Engine {
   /**
    * Sums token log-probs (nats) over each row's valid tokens, in float64 for every dtype.
    * @param logprobs padded [P, R, T]: of row r the first `lengths[r]` tokens are read; or packed [P, N], where
-   *   row r stands at `options.offsets[r]` (default: the rows follow one another)
+   *   row r is at `options.offsets[r]` (default: the rows follow one another)
    * @param lengths tokens of each row, 0 to T
    */
   async sumTokens(
@@ -293,7 +293,7 @@ export class Engine {
   /**
    * How much of a step's texts is made of given phrases, such as those of a later step.
    * @param phrases texts, or token ids where the rows are token ids
-   * @returns for each phrase the mean over used rows of the share of tokens that lie in it; NaN where the step has no
+   * @returns for each phrase the mean over used rows of the share of tokens that lie in it; NaN if the step has no
    *   figures
    */
   phraseShares(

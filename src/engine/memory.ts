@@ -104,7 +104,7 @@ export class HeldBuffers {
    *
    * A fixed-length buffer over 1 MiB that is not the engine's becomes untransferable for good: `postMessage` and
    * `structuredClone` then copy it even if they are asked to transfer it (Node 20) or throw (Node 22 and later).
-   * Where ArrayBuffer has `transfer()`, calling it on this buffer throws until the job has ended. From Node 24 on
+   * If ArrayBuffer has `transfer()`, calling it on this buffer throws until the job has ended. From Node 24 on
    * nothing else in JavaScript detaches such a buffer. Before, a BYOB stream reader that is given the buffer still
    * does, and so does `ArrayBuffer.prototype.transfer.call()`: do neither while a job reads it.
    * @throws ArgumentError for resizable and WebAssembly memory of more than 64 MiB

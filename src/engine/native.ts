@@ -143,7 +143,7 @@ export interface NativeEngine extends ShuffleJobs {
       out: Float64Array | DeviceMemory | undefined,
     ]
   ): number;
-  /** Only where `logprobs` is on the GPU, or the engine sends host tensors there. */
+  /** Only if `logprobs` is on the GPU, or the engine sends host tensors there. */
   tokenRowStats(
     settle: Settle,
     ...rest: [
@@ -233,7 +233,7 @@ export interface NativeTokenSink {
   close(): void;
 }
 
-/** Where a file could not be read. `error`: errno; 0 where the file ends too early. */
+/** Where a file could not be read. `error`: errno; 0 if the file ends too early. */
 export interface NativeReadFailure {
   error: number;
   offset: number;

@@ -13,7 +13,7 @@ export interface EngineOptions {
    * - `'cpu'`: the CPU, and nothing of CUDA is looked at.
    * - `'auto'` (default): a GPU for tensors that are on it (`upload`, `importDevice`), the CPU for tensors of the host:
    *   sending those through the GPU would take longer than the CPU's pass over them, and so they give the same bits on
-   *   every machine. Without a usable GPU the CPU alone; `info.fallback` says why. The GPU is opened when it is first
+   *   every machine. Without a usable GPU only the CPU; `info.fallback` says why. The GPU is opened when it is first
    *   needed.
    * - `'cuda'` (the first GPU) or `'cuda:1'` (by its number): that GPU for all tensors, those of the host are sent
    *   through it in blocks. Throws if it cannot be had.

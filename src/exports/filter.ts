@@ -1,5 +1,5 @@
 /**
- * `collapsar/filter`: the variance-based filter alone, which loads a tenth of what `collapsar` does and no native code.
+ * `collapsar/filter`: only the variance-based filter, which loads a tenth of what `collapsar` does and no native code.
  * @module collapsar/filter
  */
 export { filterGroups } from '../filter/filter-groups.js';

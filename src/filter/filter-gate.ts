@@ -1,4 +1,4 @@
-// Should a batch be filtered at all? Where all prompts vary alike, a filter drops data and gains nothing.
+// Decides whether to filter a batch at all: if all prompts vary alike, a filter drops data and gains nothing.
 
 import { checkArray } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
@@ -7,7 +7,7 @@ import { shown } from '../checks/words.js';
 
 /** Whether filtering pays in this batch. */
 export interface FilterGate {
-  /** Std(RV) / Mean(RV) over groups; null where no group has variance, or there are fewer than two groups. */
+  /** Std(RV) / Mean(RV) over groups; null if no group has variance, or there are fewer than two groups. */
   readonly ratio: number | null;
   /** `unclear`: between the ratios that the paper has results for. `unknown`: there is no ratio. */
   readonly verdict: 'filter' | 'unclear' | 'keep_all' | 'unknown';
@@ -61,7 +61,7 @@ export function filterGate(rewardVariances: ArrayLike<number>): FilterGate {
   return { ratio, verdict: 'unclear', sentence };
 }
 
-/** Std / mean of variances that are finite and not negative; null for fewer than two, and where all are 0. */
+/** Std / mean of variances that are finite and not negative; null for fewer than two, and if all are 0. */
 export function varianceRatio(variances: ArrayLike<number>): number | null {
   const groups = variances.length;
   let largest = 0;

@@ -18,8 +18,8 @@ type Metrics = Record<string, number>;
 
 /**
  * What the dialect logs.
- * @param constant [groups] 1 where all rewards are alike
- * @param shapingOnly groups whose rewards vary by shaping alone; null where nothing is known of outcomes
+ * @param constant [groups] 1 if all rewards are alike
+ * @param shapingOnly groups whose rewards vary only by shaping; null if nothing is known of outcomes
  */
 export function filterMetrics(
   dialect: FilterDialect,

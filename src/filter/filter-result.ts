@@ -38,7 +38,7 @@ export interface FilterResult<Id extends number | bigint = number | bigint> {
   /** The other groups, in input order. */
   readonly dropped: DroppedGroup<Id>[];
   /**
-   * Id of every group, in input order; scores and variances go by it. Bigints where one of them is beyond 2^53, else
+   * Id of every group, in input order; scores and variances go by it. Bigints if one of them is beyond 2^53, else
    * plain numbers, also of ids that came as bigints.
    */
   readonly groups: [Id] extends [number] ? Float64Array : GroupIds;
@@ -49,7 +49,7 @@ export interface FilterResult<Id extends number | bigint = number | bigint> {
   /** [groups] rollouts that the group was measured by: without those left out, an episode counting once. */
   readonly rollouts: Int32Array;
   /**
-   * [rows] 1 where the row's group is kept, but for rollouts left out as not finite. Rows of a matrix go group by
+   * [rows] 1 if the row's group is kept, but for rollouts left out as not finite. Rows of a matrix go group by
    * group.
    */
   readonly rowMask: Uint8Array;

@@ -12,19 +12,19 @@ export interface GroupStatistics {
   readonly max: Float64Array;
   /** ddof 1 */
   readonly variance: Float64Array;
-  /** ddof 1; of the reference alone, which ranks by it. */
+  /** ddof 1; only of the reference, which ranks by it. */
   readonly std?: Float64Array;
 }
 
 export interface SpreadStatistics extends GroupStatistics {
-  /** The variances with all their rounding: 0 only where all values are equal. */
+  /** The variances with all their rounding: 0 only if all values are equal. */
   readonly exactVariance: Float64Array;
   /** The variances in units of unit², in which the largest neither overflows nor vanishes: groups are ranked by it. */
   readonly rankedVariance: Float64Array;
   readonly unit: number;
   /** No value is larger. */
   readonly largest: number;
-  /** [groups] 1 where all rollouts are alike but for rounding; their spread is 0. */
+  /** [groups] 1 if all rollouts are alike but for rounding; their spread is 0. */
   readonly constant: Uint8Array;
 }
 

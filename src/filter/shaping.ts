@@ -1,4 +1,4 @@
-// Rewards that cannot be what the policy should learn from: variance that comes from shaping alone, and rewards that
+// Finds rewards that the policy should not learn from: variance that comes only from shaping, and rewards that
 // were normalised before they came here.
 import type { SpreadStatistics } from './group-statistics.js';
 import type { GroupIds } from './input/filter-input.js';

@@ -29,7 +29,7 @@ export interface Hit {
   readonly path: string;
   readonly kind: InputKind;
   readonly from: 'name' | 'glob' | 'folder';
-  /** The folder or prefix that was given, or that a glob begins with; undefined where the file is named. */
+  /** The folder or prefix that was given, or that a glob begins with; undefined if the file is named. */
   readonly root: string | undefined;
   /** Absolute path of the directory, or prefix of the store, that holds it. */
   readonly directory: string;
@@ -48,7 +48,7 @@ export interface FoundInputs {
   readonly hits: readonly Hit[];
   readonly problems: readonly FileError[];
   readonly searched: readonly Searched[];
-  /** Words of --include and --exclude, to stand behind the name of what was looked for. */
+  /** Words of --include and --exclude, to follow the name of what was looked for. */
   readonly choiceWords: string;
 }
 
@@ -78,7 +78,7 @@ export async function findInputs(source: string | readonly string[], options: Fi
   return { hits: [...search.hits.values()], problems, searched, choiceWords: choice.words };
 }
 
-/** @returns why it gives no steps; undefined where it has some, or a problem in it is said */
+/** @returns why it gives no steps; undefined if it has some, or a problem in it is said */
 export function withoutSteps(searched: Searched, found: FoundInputs): string | undefined {
   for (const { kind } of searched.hits()) if (kind === 'step') return undefined;
   if (found.problems.some(({ path }) => isWithin(path, searched))) return undefined;
@@ -219,7 +219,7 @@ class Search {
   }
 
   /**
-   * Searches below `path`; returns its real path, undefined where it cannot be read.
+   * Searches below `path`; returns its real path, undefined if it cannot be read.
    * @param within the same path from `root`, the folder that was given
    */
   async #directory(path: string, depth: number, within: string, root: string): Promise<string | undefined> {
@@ -307,7 +307,7 @@ class Search {
       const hits: Hit[] = [];
       const before = this.problems.length;
       for (const [within, inside] of byFolder(names)) {
-        // Of what a pattern matches the name alone tells: it may leave out the sidecars.
+        // A pattern's matches are judged only by their names: it may leave out the sidecars.
         const { kinds, missing } = sortNames(inside, wanted);
         for (const name of inside) {
           const kind = isPrefix ? kinds.get(name) : kindOf(name, wanted);
@@ -350,7 +350,7 @@ function prefixOf(directory: string): string {
   return join(directory, 'x').slice(0, -1);
 }
 
-/** Names by what stands before them, with its slash. */
+/** Names by their folder, with its slash. */
 function byFolder(names: readonly string[]): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   for (const name of names) {

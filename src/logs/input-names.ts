@@ -30,7 +30,7 @@ export function isStepName(name: string): boolean {
   return STEP_KINDS.some(({ ending }) => name.endsWith(ending));
 }
 
-/** How a log of this name is packed; undefined where its ending is that of no log. */
+/** How a log of this name is packed; undefined if its ending is that of no log. */
 export function containerOf(path: string): Container | undefined {
   return CONTAINERS.find(({ ending }) => ending.test(path))?.container;
 }

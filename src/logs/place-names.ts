@@ -38,7 +38,7 @@ const ENDING = /\.(jsonl|ndjson|json|parquet|csv|safetensors|npz|npy)(\.(gz|zst)
 /**
  * The innermost name with a step says it, and the folder around it is the run, without folders of the same step, of
  * parts and of splits; what a folder's name has beside its step is part of the run's.
- * @param root the folder that was searched: names above it say nothing, and its own only where no other folder stands
+ * @param root the folder that was searched: names above it say nothing, and its own only if there is no other folder
  *   between it and the file; without it that is the file's folder
  */
 export function placeByNames(path: string, root?: string, known: KnownPlace = {}): NamedPlace {
@@ -82,7 +82,7 @@ export function placeByNames(path: string, root?: string, known: KnownPlace = {}
   };
 }
 
-/** Undefined where there is none, or one that no number holds. */
+/** Undefined if there is none, or one that no number holds. */
 function stepIn(name: string): number | undefined {
   const step = Number(STEP.exec(name)?.[1] ?? Number.NaN);
   return Number.isSafeInteger(step) ? step : undefined;

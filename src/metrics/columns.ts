@@ -9,7 +9,7 @@ import type { Integers } from '../engine/tensor/tensor.js';
 import { EqualPrompts, narrowed } from './figures/equal-prompts.js';
 
 export interface Columns {
-  /** Input column that stands at each canonical position: ascending group id. */
+  /** Input column at each canonical position: ascending group id. */
   readonly order: Int32Array;
   /** Canonical position of each input column. */
   readonly position: Int32Array;
@@ -92,7 +92,7 @@ function ownColumns(rowIds: ArrayLike<Id>, positionOf: ReadonlyMap<Id, number>):
   let lastAt = 0;
   for (let row = 0; row < own.length; row++) {
     const id = rowIds[row] as Id;
-    // Rows of one group mostly stand together.
+    // Rows of one group are mostly adjacent.
     if (id !== last) {
       const at = positionOf.get(id);
       if (at === undefined) {
@@ -130,7 +130,7 @@ export function countSignatures(signatures: Int32Array): Int32Array {
   return counts;
 }
 
-/** True where canonical order is the input's own. */
+/** True if canonical order is the input's own. */
 export function isIdentity(indices: Int32Array, length: number): boolean {
   if (indices.length !== length) return false;
   for (let at = 0; at < length; at++) if (indices[at] !== at) return false;

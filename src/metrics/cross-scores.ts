@@ -9,7 +9,7 @@ import type { Profile, SampleLabel } from './step-metrics.js';
 /** One step's cross-scores (docs/reference/metrics.md). Exactly one of `logprobs` and `sums` is given. */
 export interface CrossScores {
   /**
-   * [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Past a row's length anything may stand.
+   * [P, R, T] (any strides) or packed [P, N]: log p(z_r,t | x_p, z_r,<t), nats. Content past a row's length is ignored.
    */
   logprobs?: Tensor | undefined;
   /** The same already summed over tokens, [R, P]. */
@@ -27,7 +27,7 @@ export interface CrossScores {
   /** … and its turn number within it. */
   turns?: Integers | undefined;
   /**
-   * Name of each row's environment, null where it has none; a prompt has one. With two or more the metrics also say what
+   * Name of each row's environment, null if it has none; a prompt has one. With two or more the metrics also say what
    * each shows by itself, and how much of MI tells prompts of one environment apart (strict).
    */
   environments?: EnvironmentLabels | RowEnvironments | undefined;

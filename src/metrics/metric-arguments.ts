@@ -71,7 +71,7 @@ export interface CheckedScores {
   readonly hasPromptTokens: boolean;
   /** What a sampler draws from. */
   readonly trajectories: Trajectories | undefined;
-  /** Undefined where no row is named one. */
+  /** Undefined if no row is named one. */
   readonly environments?: RowEnvironments | undefined;
   /** Rows that have the same score under every column are known to be none that nothing was scored of. */
   readonly isPart?: boolean | undefined;

@@ -45,7 +45,7 @@ export interface PerRow {
   readonly row: Int32Array;
   /** log p(z|x) under the row's own prompt, summed over tokens, nats. */
   readonly matched: Float64Array;
-  /** 1 where the best prompt is the row's own or an equivalent one. */
+  /** 1 if the best prompt is the row's own or an equivalent one. */
   readonly retrieved: Uint8Array;
 }
 
@@ -86,18 +86,18 @@ export interface StepMetrics {
     readonly nonFinite: readonly number[];
     /**
      * Indices of rows left out because their score is the same to the bit under every one of at least two prompts, as
-     * placeholders are (strict). Missing where there are none.
+     * placeholders are (strict). Missing if there are none.
      */
     readonly placeholders?: readonly number[];
   };
-  /** Only where the option `perRow` asked for it, and there are metrics. */
+  /** Only if the option `perRow` asked for it, and there are metrics. */
   readonly perRow?: PerRow;
-  /** Only where the option `perPrompt` asked for it, and there are metrics (strict). */
+  /** Only if the option `perPrompt` asked for it, and there are metrics (strict). */
   readonly perPrompt?: PerPrompt;
   readonly columns: { readonly total: number; readonly distinct: number };
   /** What each environment shows by itself, where rows are named any (strict). */
   readonly environments?: readonly EnvironmentFigures<StepMetrics>[];
-  /** Missing where there are no metrics, and where only some pairs were scored. */
+  /** Missing if there are no metrics, and where only some pairs were scored. */
   readonly spread?: StepSpread;
   /** Everything as one flat record under the logged keys (`<label>/<key>`, `collapse/first_turn_num_total`, …). */
   readonly logged: Readonly<Record<string, number>>;

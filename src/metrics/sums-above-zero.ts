@@ -8,7 +8,7 @@ const ROUNDING = 0.1;
 /** … and of many, nats a token. */
 const ROUNDING_PER_TOKEN = 0.01;
 
-/** Whether rounding alone cannot make it; infinities and NaN are for `nonFinite`. */
+/** Whether it is more than rounding can make; infinities and NaN are for `nonFinite`. */
 export function isAboveZero(sum: number, tokens: number): boolean {
   return sum > ROUNDING + ROUNDING_PER_TOKEN * tokens && sum < Number.POSITIVE_INFINITY;
 }

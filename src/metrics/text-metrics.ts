@@ -21,7 +21,7 @@ import type { Interval } from './step-metrics.js';
 /** One step's rollouts, and what else their log says of each row. */
 export interface TextStep extends TextRows, RolloutFigures {
   /**
-   * Name of each row's environment, null where it has none; a prompt has one. With two or more the figures also say what
+   * Name of each row's environment, null if it has none; a prompt has one. With two or more the figures also say what
    * each shows by itself.
    */
   readonly environments?: EnvironmentLabels | RowEnvironments | undefined;
@@ -74,9 +74,9 @@ export interface TextMetrics {
   readonly byPrompts: boolean;
   /** The template itself: at most ten phrases, the one that most prompts hold first. */
   readonly phrases: readonly MeasuredPhrase[];
-  /** Only where the option `perPrompt` asked for it, and there are figures. */
+  /** Only if the option `perPrompt` asked for it, and there are figures. */
   readonly perPrompt?: TextPrompts;
-  /** Only where the option `readings` asked for it, and there are figures. */
+  /** Only if the option `readings` asked for it, and there are figures. */
   readonly readings?: readonly RowReading[];
   /** What each environment shows by itself, where rows are named any. */
   readonly environments?: readonly EnvironmentFigures<TextMetrics>[];
@@ -98,7 +98,7 @@ export const TEXT_PREFIX = 'text/';
 const LENGTH_KEYS = ['response_length/mean', 'response_length/min', 'response_length/max'] as const;
 
 /**
- * How much a step's texts depend on their prompts (a lower bound of I(X;Z), from texts alone), and what they look like:
+ * How much a step's texts depend on their prompts (a lower bound of I(X;Z), only from texts), and what they look like:
  * templates, repetition, copies.
  *
  * @param step one entry a row, in any order; texts, or token ids

@@ -18,7 +18,7 @@ import type { WantedPairs } from './wanted-scores.js';
 /**
  * The scores of one prompt, in nats. Rows are either all R rows of the step, or just those that the step wants scored
  * under this prompt (`step.pairs().byPrompt`), in rising order.
- * - a Tensor [rows, T]: log-probs of each row's tokens; past a row's length anything may stand;
+ * - a Tensor [rows, T]: log-probs of each row's tokens; past a row's length the content is ignored;
  * - a Tensor [N]: the same packed, row after row without padding;
  * - a Float64Array, a Float32Array or an array of numbers [rows]: sums over tokens.
  */

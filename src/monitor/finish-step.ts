@@ -27,7 +27,7 @@ export interface OpenStep {
   readonly samplers: readonly SamplerOptions[];
   /** Where few negatives are scored: which. */
   readonly plan: ScorePlan | undefined;
-  /** Undefined where the step is not due. */
+  /** Undefined if the step is not due. */
   readonly scores: CollectedScores | undefined;
   /** What the rows' texts say, where they were given. */
   readonly texts?: MeasuredTexts | undefined;
@@ -74,7 +74,7 @@ async function inputOf({ step, labels, samplers, plan, scores, texts }: OpenStep
   };
 }
 
-/** @throws {ArgumentError} where rewards are missing that the monitor filters by */
+/** @throws {ArgumentError} if rewards are missing that the monitor filters by */
 function rowsOf(
   { groups, episodes, turns, lengths }: OpenLabels,
   outcomes: CheckedOutcomes,

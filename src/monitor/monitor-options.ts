@@ -38,7 +38,7 @@ export interface MonitorOptions {
   readonly sampler?: SamplerKind | SamplerOptions | readonly (SamplerKind | SamplerOptions)[] | undefined;
   /**
    * Cross-scores are due at every step until the run has its start to compare with (the first five steps with evidence;
-   * not with `judge: false` or the `ragen` profile), at step 1, and at every multiple of this; `never`: only where a
+   * not with `judge: false` or the `ragen` profile), at step 1, and at every multiple of this; `never`: only if a
    * step asks for it. Default 5.
    */
   readonly everySteps?: number | 'never' | undefined;

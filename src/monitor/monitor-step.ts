@@ -81,7 +81,7 @@ export class MonitorStep {
 
   /**
    * The (row, prompt) pairs to score, in parallel arrays by rising prompt and row, and the same prompt by prompt.
-   * Prompts are indices of columns. Empty where the step is not due.
+   * Prompts are indices of columns. Empty if the step is not due.
    */
   pairs(): WantedPairs {
     return this.#wanted;

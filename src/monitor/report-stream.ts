@@ -18,7 +18,7 @@ export interface MonitorInput {
   readonly labels: StepLabels;
   /**
    * The cross-scores; blocks of them as an (async) iterable or a Web Stream, of which the next is asked for when one is
-   * taken in; or a function that scores the step (`step.pairs()`, `step.score()`) or gives what may stand here. Read
+   * taken in; or a function that scores the step (`step.pairs()`, `step.score()`) or gives what is allowed here. Read
    * only at a step that is due; a stream that is not wanted is cancelled.
    */
   readonly scores?:

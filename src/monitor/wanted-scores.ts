@@ -10,7 +10,7 @@ import type { SamplerOptions } from '../metrics/sampling/samplers.js';
 import type { Profile } from '../metrics/step-metrics.js';
 import type { OpenLabels } from './outcomes/step-labels.js';
 
-/** The pairs, prompt by prompt: all rows of one prompt stand together, as a scorer with a prompt cache wants them. */
+/** The pairs, prompt by prompt: all rows of one prompt are adjacent, as a scorer with a prompt cache wants them. */
 export interface WantedPairs extends Pairs {
   /** By rising prompt; prompts without a wanted pair are left out. */
   readonly byPrompt: readonly PromptPairs[];

@@ -40,7 +40,7 @@ export async function payloadOf(report: Report): Promise<Uint8Array> {
  * instead: `window.dispatchEvent(new CustomEvent('collapsar:payload', { detail: bytes }))` with such gzipped bytes.
  * @param report undefined: a live page, which asks its server for everything
  * @param mostBytes of the file
- * @throws {FileError} where the package was built without the page
+ * @throws {FileError} if the package was built without the page
  */
 export async function pageHtml(report: Report | undefined, mostBytes = MOST_BYTES): Promise<string> {
   const template = await readFile(PAGE, 'utf8').catch(() => {

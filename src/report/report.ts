@@ -28,7 +28,7 @@ export interface Provenance {
 /**
  * Figures of a step by their names on the page: the batch's own 95% interval is `_low` to `_high`, `_p` its p-value.
  * Of steps that are drawn together, each is the mean, the bounds are the outermost, and `_least` and `_most` are there.
- * `measured` is 0 where nobody asked for scores or texts (a monitor's steps between), and missing where they were asked
+ * `measured` is 0 if nobody asked for scores or texts (a monitor's steps between), and missing if they were asked
  * for at every step. Environments of mixed batches have figures of their own, `environment/<name>/mi` and `…/bound`,
  * with % and / of the name as %25 and %2F.
  */
@@ -46,7 +46,7 @@ export interface RunData {
   readonly steps: Float64Array;
   /** By name; each as long as `steps`. NaN: the step has none. */
   readonly figures: Readonly<Record<string, Float32Array>>;
-  /** Of each step: place in REGIME_CODES; 0 where undecided. */
+  /** Of each step: place in REGIME_CODES; 0 if undecided. */
   readonly regimes: Uint8Array;
   readonly prompts: PromptTable | undefined;
   readonly matrices: readonly Matrix[];
@@ -58,7 +58,7 @@ export interface RunData {
 
 export const REGIME_CODES = ['', 'diverse', 'template_collapse', 'compressed', 'low_entropy_collapse'] as const;
 
-/** The gravest first; of equals the one that has kept the least of its MI. */
+/** The most severe first; of equals the one that has kept the least of its MI. */
 export function byGravity({ head: a }: RunData, { head: b }: RunData): number {
   const [first, second] = [a, b].map(({ status }) => GRADES.indexOf(status.grade)) as [number, number];
   return first - second || (a.shares.mi ?? 1) - (b.shares.mi ?? 1);
@@ -68,7 +68,7 @@ export interface RunHead {
   readonly name: string;
   /** Folder of its files, as they were found. */
   readonly place: string;
-  /** What measured: log-probs of the policy, or texts alone (a lower bound). */
+  /** Instrument: log-probs of the policy, or only texts (a lower bound). */
   readonly instrument: 'scores' | 'texts';
   /** Whether `entropy` is H(Z|X) in nats a token; else the share of a text that its siblings do not have. */
   readonly hasEntropy: boolean;
@@ -89,11 +89,11 @@ export interface RunHead {
   readonly templateStep: number | null;
 }
 
-/** Gravest first. `ended`: an alarm that no longer holds; `unjudged`: a profile without verdicts. */
+/** Most severe first. `ended`: an alarm that no longer holds; `unjudged`: a profile without verdicts. */
 export const GRADES = ['critical', 'warning', 'ended', 'unknown', 'unjudged', 'fine'] as const;
 export type Grade = (typeof GRADES)[number];
 
-/** Where a run stands at its last step. */
+/** State of a run at its last step. */
 export interface RunStatus {
   readonly grade: Grade;
   /** In few words: `template collapse`. */
@@ -218,7 +218,7 @@ export interface ShownText {
   readonly reasoning: string;
   readonly length: number;
   readonly reward: number | null;
-  /** Nats a feature; null where there are no text figures. */
+  /** Nats a feature; null if there are no text figures. */
   readonly specificity: number | null;
   /** Of the whole reasoning. */
   readonly tokens: number;

@@ -36,7 +36,7 @@ interface Figure {
  * The same bytes for the same report, on any machine.
  * @param asPng each chart as PNG, too
  * @returns names of the charts' SVGs
- * @throws {FileError} where the folder cannot be written to; {ArgumentError} where what PNG takes is not installed
+ * @throws {FileError} if the folder cannot be written to; {ArgumentError} where what PNG takes is not installed
  */
 export async function writeFigures(report: Report, folder: string, asPng = false): Promise<string[]> {
   const png = asPng ? await openRasterizer() : undefined;

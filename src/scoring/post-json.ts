@@ -1,4 +1,4 @@
-// Requests to an engine: asked again where the network or the engine is short of breath, refused with what it said.
+// Requests to an engine: asked again if the network or the engine is short of breath, refused with what it said.
 import { setTimeout as pause } from 'node:timers/promises';
 import { answeredObject, askServer, TooLongAnswer, WrongAnswer } from '../checks/servers/bounded-answer.js';
 import { ScoringError } from './scoring-engine.js';

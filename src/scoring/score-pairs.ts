@@ -117,7 +117,7 @@ function* requests(
   }
 }
 
-/** Tokens that may be under way; what alone has more goes when nothing else does. */
+/** Tokens that may be under way; a request with more goes when no other is under way. */
 class TokenRoom {
   #free: number;
   readonly #most: number;

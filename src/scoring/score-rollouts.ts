@@ -165,7 +165,7 @@ function scorable({
   return { rows, prompts: prompts as number[][], group };
 }
 
-/** Where the reasoning begins in the response; at 0 where it is not a part of it. */
+/** Where the reasoning begins in the response; at 0 if it is not a part of it. */
 function startOf(ids: Int32Array, reasoning: Int32Array): number {
   if (reasoning.buffer === ids.buffer) return (reasoning.byteOffset - ids.byteOffset) / 4;
   for (let from = 0; from + reasoning.length <= ids.length; from++) {

@@ -27,7 +27,7 @@ export async function openTokenizer(path: string): Promise<TextTokenizer> {
   const file = isFolder ? join(path, 'tokenizer.json') : path;
   const described = await readJson(file);
   const config = await readJson(join(dirname(file), 'tokenizer_config.json')).catch(() => ({}));
-  // Loaded where it is needed: most logs that are scored have token ids.
+  // Loaded if it is needed: most logs that are scored have token ids.
   const { Tokenizer } = await import('@huggingface/tokenizers');
   try {
     const tokenizer = new Tokenizer(described, config);

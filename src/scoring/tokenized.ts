@@ -4,7 +4,7 @@ import type { RolloutStep } from '../logs/rollouts/rollout.js';
 import type { TextTokenizer } from './text-tokenizer.js';
 
 /**
- * Token ids where the log has texts alone; ids that it has stay. They are those of the texts, and so about the tokens
+ * Token ids if the log has only texts; ids that it has stay. They are those of the texts, and so about the tokens
  * that the policy read and wrote: texts lack special tokens, and a tokenizer may cut them elsewhere than the policy
  * did. What is scored is the same under every prompt all the same.
  * @param tags that the step was read with

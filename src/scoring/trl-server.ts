@@ -9,7 +9,7 @@ interface Binary {
   readonly completion_lengths?: readonly number[];
 }
 
-/** @returns undefined where the server has no such endpoint, as that of newer TRL, which is plain vLLM */
+/** @returns undefined if the server has no such endpoint, as that of newer TRL, which is plain vLLM */
 export async function openTrlServer(
   url: string,
   signal: AbortSignal,

@@ -1,10 +1,10 @@
-// vLLM by its token endpoint: log-probs of named tokens, for the rows after the context alone, as one array of bytes.
+// Scores with vLLM's token endpoint: log-probs of named tokens, only for rows after the context, as one array of bytes.
 // Source: vLLM, docs: training/prompt_token_id_logprobs (the form with a list for each row).
 import { postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 import { servedModel } from './vllm.js';
 
-/** @returns undefined where this vLLM has no such endpoint, or not this form of it */
+/** @returns undefined if this vLLM has no such endpoint, or not this form of it */
 export async function openVllmTokens(
   url: string,
   signal: AbortSignal,

@@ -1,5 +1,5 @@
-// vLLM by its OpenAI-compatible completions: prompt_logprobs of 0, the actual token alone. Log-probs are at temperature
-// 1. Source: vLLM, entrypoints/openai (prompt_logprobs); docs.vllm.ai.
+// Scores with vLLM's OpenAI-compatible completions: prompt_logprobs of 0, only the actual token. Log-probs are at
+// temperature 1. Source: vLLM, entrypoints/openai (prompt_logprobs); docs.vllm.ai.
 import { getJson, postJson, type Retry } from './post-json.js';
 import { checkedCount, checkedLogprob, type ScoringEngine, ScoringError, type TokenPair } from './scoring-engine.js';
 
@@ -43,7 +43,7 @@ function tokenLogprobs({ prompt_logprobs: found }: Choice, { context, scored }: 
   return Float64Array.from(scored, (id, at) => {
     const place = context.length + at;
     const entry = found[place] as Readonly<Record<string, { readonly logprob?: unknown }>> | null;
-    // The actual token may stand among others, in any order.
+    // The actual token may be among others, in any order.
     const own = entry?.[String(id)];
     const other = entry === null || entry === undefined ? undefined : Object.keys(entry)[0];
     return checkedLogprob(own?.logprob, own === undefined && other !== undefined ? Number(other) : id, id, place, pair);

@@ -21,7 +21,7 @@ export interface AnswerError {
   readonly argument?: string;
 }
 
-/** `id` is null where the line has none that could be read. */
+/** `id` is null if the line has none that could be read. */
 export function answerLine(id: RequestId | null, answer: Readonly<Record<string, PlainJson>>): string {
   return `${JSON.stringify({ id, ...answer })}\n`;
 }

@@ -32,7 +32,7 @@ export async function listen(
     const served = serveSocket(socket, engines, signal, onDefect, outlets).finally(() => clients.delete(served));
     clients.add(served);
   });
-  // Nobody else may score for this user: the socket is made with the owner's rights alone.
+  // Nobody else may score for this user: only the owner has rights on the socket.
   const mask = process.umask(0o177);
   try {
     await new Promise<void>((resolve, reject) => {
@@ -78,7 +78,7 @@ async function serveSocket(
   }
 }
 
-/** @throws {ArgumentError} for a path where something else stands, or someone listens */
+/** @throws {ArgumentError} for a path that is something else, or that a server listens on */
 async function removeStale(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return;

@@ -4,7 +4,7 @@
 const LOOK_EVERY_MS = 500;
 
 /**
- * @param parent process to watch besides the one that started this, where a wrapper stands between; undefined: none
+ * @param parent process to watch besides the one that started this, if a wrapper is in between; undefined: none
  * @param gone called once, when one of the two has ended
  * @returns stops watching
  */

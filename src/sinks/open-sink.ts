@@ -21,7 +21,7 @@ const OPENERS: Readonly<Record<string, (where: string, which: SinkMetrics) => Si
   verl: (folder, which) => new JsonLinesSink(folder, LINE_SHAPES.verl, which),
 };
 
-/** What may stand before the colon. */
+/** Names allowed before the colon. */
 export const SINK_NAMES: readonly string[] = Object.keys(OPENERS);
 
 /**

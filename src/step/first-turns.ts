@@ -3,10 +3,10 @@
 /** One entry a row, [R]. */
 export interface TurnLabels {
   readonly rows: number;
-  /** What tells groups apart; undefined where nothing does. */
+  /** What tells groups apart; undefined if nothing does. */
   readonly groups: ArrayLike<unknown> | undefined;
   readonly episodes: ArrayLike<unknown> | undefined;
-  /** NaN where a row has none. */
+  /** NaN if a row has none. */
   readonly turns: ArrayLike<number | bigint> | undefined;
 }
 

@@ -21,7 +21,7 @@ export interface StepRules extends RewardRules {
   readonly profile: Profile;
   readonly permutations?: number | undefined;
   readonly seed: number;
-  /** Null where nothing is judged. */
+  /** Null if nothing is judged. */
   readonly judge: JudgeSettings | null;
   /** What a trainer knows of its rollouts is measured, too; false: a log has its own figures. */
   readonly rollouts: { readonly buckets: ResolvedBuckets | false } | false;
@@ -78,7 +78,7 @@ export async function measureStep(
   const excerpts = isStrict ? input.texts?.excerpts : undefined;
   const groupNames = prompts && input.prompts?.names;
   return {
-    // One value a row was for the judge alone: what is kept of a step is as small as its figures.
+    // One value a row was only for the judge: what is kept of a step is as small as its figures.
     metrics: samples.samples.map(({ perRow: _, perPrompt: __, ...sample }): StepMetrics => sample),
     ...(texts && { texts }),
     ...(prompts && { prompts }),
@@ -123,7 +123,7 @@ function rolloutFindings(
   };
 }
 
-/** What the scores say of each prompt; where there are none, what the texts say; else who they are. */
+/** What the scores say of each prompt; if there are none, what the texts say; else who they are. */
 function promptsOf({ prompts, texts }: StepInput, metrics: StepMetrics | undefined): PromptMeasurement | undefined {
   if (prompts === undefined) return undefined;
   const perPrompt = metrics?.perPrompt;

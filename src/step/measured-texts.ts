@@ -14,14 +14,14 @@ export interface MeasuredTexts {
   readonly perPrompt?: TextPrompts | undefined;
   /** Where it was asked for. */
   readonly excerpts?: StepExcerpts | undefined;
-  /** What they were measured of; undefined where there are no texts. */
+  /** What they were measured of; undefined if there are no texts. */
   readonly rows: TextRows | undefined;
 }
 
-/** The texts of the run's first step that had figures; undefined where there is none. */
+/** The texts of the run's first step that had figures; undefined if there is none. */
 export type FirstRows = () => Promise<TextRows | undefined>;
 
-/** The same columns of some rows alone. */
+/** The same columns of only some rows. */
 export function pickRows<Columns extends Omit<TextStep, 'environments'>>(
   columns: Columns,
   rows: readonly number[],
@@ -75,7 +75,7 @@ interface WrittenColumns {
   readonly promptTokens?: readonly (Integers | undefined | null)[] | undefined;
 }
 
-/** Ids of tokens stand for texts that are not known. */
+/** Ids of tokens represent texts that are not known. */
 export function writtenRows(
   { texts, tokens, prompts, promptTokens }: WrittenColumns,
   others: Pick<RowTexts, 'group' | 'reward' | 'number'>,

@@ -136,7 +136,7 @@ export class Run {
     return { ...report, record };
   }
 
-  /** Verdicts of the run so far, and correlations with success; undefined where nothing is judged. */
+  /** Verdicts of the run so far, and correlations with success; undefined if nothing is judged. */
   get summary(): (() => RunSummary) | undefined {
     const { judge } = this.#progress;
     return judge === null ? undefined : () => judge.summary();

@@ -17,7 +17,7 @@ export interface SampleOptions {
   readonly permutations?: number | undefined;
   readonly seed: number;
   readonly perRow: boolean;
-  /** Of the first sampler alone. */
+  /** Only of the first sampler. */
   readonly perPrompt: boolean;
   readonly signal: AbortSignal | undefined;
 }

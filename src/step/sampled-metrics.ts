@@ -17,7 +17,7 @@ const LABEL: SampleLabel = 'collapse_first_turn_sample';
  * log p(z|x) of every row, which a plan always has scored, however few the negatives: for the judge, as `perRow` of
  * whole metrics.
  * @param metrics of the same scores
- * @returns [R], NaN where the metrics left the row out
+ * @returns [R], NaN if the metrics left the row out
  */
 export function sampledMatched(plan: ScorePlan, { given, shape }: CheckedScores, metrics: StepMetrics): Float64Array {
   const { layout } = plan;
@@ -33,7 +33,7 @@ export function sampledMatched(plan: ScorePlan, { given, shape }: CheckedScores,
   return matched;
 }
 
-/** @param scores sums [R, P] in which the plan's pairs stand */
+/** @param scores sums [R, P] that hold the plan's pairs */
 export async function sampledMetrics(
   engine: Engine,
   plan: ScorePlan,

@@ -15,7 +15,7 @@ const KEEP_ALL: FilterOptions = {
 };
 
 export interface RewardRules {
-  /** Null where everything is kept. */
+  /** Null if everything is kept. */
   readonly filter: FilterOptions | null;
   readonly turnRewards: TurnRewards;
   /** How errors name arguments and options. */
@@ -37,7 +37,7 @@ export function filterStep(rows: StepRows, { filter, turnRewards, spelling }: Re
 
 /**
  * What every row's episode was given. Verdicts ask first whether a row was right.
- * @throws {ArgumentError} where the turns of an episode disagree
+ * @throws {ArgumentError} if the turns of an episode disagree
  */
 export function settled(
   name: 'rewards' | 'outcomes',

@@ -15,7 +15,7 @@ export interface StepInput {
   readonly step: number;
   readonly scores?: ScoredRows | undefined;
   readonly texts?: MeasuredTexts | undefined;
-  /** Undefined where nothing tells which rows are of one prompt, or where only figures of scores are wanted. */
+  /** Undefined if nothing tells which rows are of one prompt, or if only figures of scores are wanted. */
   readonly rows?: StepRows | undefined;
   readonly prompts?: StepPrompts | undefined;
   /** What the maker has to say of the step. */
@@ -50,7 +50,7 @@ export interface StepRows {
   readonly rewards?: RewardValues | undefined;
   /** Outcomes that rewards were shaped from. */
   readonly outcomes?: Float64Array | Float32Array | undefined;
-  /** 1 where the row was right: what verdicts ask before `outcomes`. */
+  /** 1 if the row was right: what verdicts ask before `outcomes`. */
   readonly correct?: Uint8Array | undefined;
   readonly actions?: Integers | undefined;
   /** Reasoning tokens. */

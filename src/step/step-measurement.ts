@@ -48,7 +48,7 @@ export interface StepMeasurement<Filter = FilterView> {
   readonly excerpts?: StepExcerpts;
   /** What the group numbers of `reading.prompts` stand for, where they are none of the file's. */
   readonly groupNames?: GroupNames;
-  /** What the judge needs of the step; missing where its values do not allow it: see notes. */
+  /** What the judge needs of the step; missing if its values do not allow it: see notes. */
   readonly reading?: StepReading;
   /** In steps with rewards. */
   readonly filter?: Filter;
@@ -56,7 +56,7 @@ export interface StepMeasurement<Filter = FilterView> {
   readonly rollouts?: RolloutFindings;
   /** Why reading or filter are missing. */
   readonly notes: readonly string[];
-  /** Lines and rows of the step's logs that could not be used; missing where there are none. */
+  /** Lines and rows of the step's logs that could not be used; missing if there are none. */
   readonly badRows?: readonly BadRow[];
 }
 

@@ -9,19 +9,19 @@ export interface StepRecord {
   readonly step: number;
   readonly run: string;
   /**
-   * Ends of intervals, p-values and standard errors by logged key (StepReport.certainty); left out where there are none.
+   * Ends of intervals, p-values and standard errors by logged key (StepReport.certainty); left out if there are none.
    * `strict` only.
    */
   readonly certainty?: Readonly<Record<string, number | null>>;
   /** Reasons by logged key of metrics that cannot be given; left out if nothing is missing. `strict` only. */
   readonly absent?: Readonly<Record<string, string>>;
-  /** What to know before trusting the figures; left out where there is nothing. `strict` only. */
+  /** What to know before trusting the figures; left out if there is nothing. `strict` only. */
   readonly notes?: readonly string[];
   /**
-   * Where the step stands against the run's start; `name` is null where the evidence does not suffice. `strict` only.
+   * Comparison of the step with the run's start; `name` is null if the evidence does not suffice. `strict` only.
    */
   readonly regime?: RegimeRecord;
-  /** Every verdict that holds at this step, the gravest first; left out where none does. `strict` only. */
+  /** Every verdict that holds at this step, the most severe first; left out if none does. `strict` only. */
   readonly verdicts?: readonly Verdict[];
   /**
    * Which groups the filter would keep (strict dialect, top_p 0.9 of reward variance), in files with rewards. `strict`
@@ -41,7 +41,7 @@ export interface RegimeRecord {
   readonly name: string | null;
   readonly since: number;
   readonly sentence: string;
-  /** I(X;Z), nats a response, and H(Z|X) with what they are compared with; left out where there is nothing yet. */
+  /** I(X;Z), nats a response, and H(Z|X) with what they are compared with; left out if there is nothing yet. */
   readonly mi?: Compared;
   readonly entropy?: Compared;
 }

@@ -21,7 +21,7 @@ export interface StepReport<Filter = FilterView> {
   readonly due: boolean;
   /**
    * Every figure once, as one flat record, under the keys that dashboards know, such as
-   * `collapse_first_turn_sample/mi_seq_estimate`; NaN where one is not a number. Pass it to the logger. An analysis
+   * `collapse_first_turn_sample/mi_seq_estimate`; NaN if one is not a number. Pass it to the logger. An analysis
    * with the option `metrics` gives the chosen ones. docs/guide/monitor.md lists the keys.
    */
   readonly metrics: Readonly<Record<string, number>>;
@@ -51,11 +51,11 @@ export interface StepReport<Filter = FilterView> {
   readonly filter?: Filter;
   readonly buckets?: readonly RewardBucket[];
   readonly gradients?: GradientDecomposition;
-  /** Regime, verdicts and triage (docs/reference/verdicts.md); missing where the step came twice or out of order. */
+  /** Regime, verdicts and triage (docs/reference/verdicts.md); missing if the step came twice or out of order. */
   readonly judgement?: Judgement;
   /** One entry a prompt (`strict`), where they are asked for. */
   readonly prompts?: readonly PromptReport[];
-  /** Each prompt's rows under every prompt (as `prompts`); missing where there are no figures, or too many prompts. */
+  /** Each prompt's rows under every prompt (as `prompts`); missing if there are no figures, or too many prompts. */
   readonly matrix?: PromptMatrix;
   /** The first early-stop rule that says to end the run; `stops` has all that do. */
   readonly stop?: Stop;

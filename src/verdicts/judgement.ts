@@ -7,9 +7,9 @@ import type { ActionOscillation } from './warnings/action-oscillation.js';
 import type { Grounding } from './warnings/grounding.js';
 import type { Specificity } from './warnings/specificity.js';
 
-/** Where a step stands on (H(Z|X), I(X;Z)). */
+/** Position of a step on (H(Z|X), I(X;Z)). */
 export interface RegimeReading {
-  /** null where the evidence does not suffice (undecided): `sentence` says what is missing. */
+  /** null if the evidence does not suffice (undecided): `sentence` says what is missing. */
   readonly regime: Regime | null;
   /** First step of the unbroken stretch in this regime. */
   readonly since: number;
@@ -39,19 +39,19 @@ export interface RegimeReading {
 export interface Judgement {
   readonly step: number;
   readonly regime: RegimeReading;
-  /** Why each prompt's rewards vary or do not; empty where no rewards are given. */
+  /** Why each prompt's rewards vary or do not; empty if no rewards are given. */
   readonly triage: readonly PromptTriage[];
-  /** How rows divide into specific or generic, right or wrong; null where that is not known. */
+  /** How rows divide into specific or generic, right or wrong; null if that is not known. */
   readonly specificity: Specificity | null;
   /** "Should I filter": Std(RV)/Mean(RV) over this step's groups; null without rewards. */
   readonly filterGate: FilterGate | null;
-  /** I(X;A), I(Z;A|X), nats; null where their inputs are not given. */
+  /** I(X;A), I(Z;A|X), nats; null if their inputs are not given. */
   readonly actionInformation: Information | null;
   readonly reasoningInformation: Information | null;
   readonly grounding: Grounding | null;
   readonly oscillation: ActionOscillation | null;
-  /** Every verdict that holds at this step, the gravest first. `raised === step` marks the new ones. */
+  /** Every verdict that holds at this step, the most severe first. `raised === step` marks the new ones. */
   readonly verdicts: readonly Verdict[];
-  /** What must be known of what the run is compared with, said once; missing where nothing is. */
+  /** What must be known of what the run is compared with, said once; missing if nothing is. */
   readonly notes?: readonly string[];
 }

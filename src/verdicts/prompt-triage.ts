@@ -22,7 +22,7 @@ export interface PromptTriage {
   readonly rewardMean: number;
   /** Standard deviation (ddof 1) of the rewards. */
   readonly rewardStd: number;
-  /** Different things that its rollouts did; null where actions are not given. */
+  /** Different things that its rollouts did; null if actions are not given. */
   readonly behaviours: number | null;
 }
 
@@ -48,11 +48,11 @@ export interface PromptRewards {
   readonly rewardMean: number;
   readonly rewardStd: number;
   readonly behaviours: number | null;
-  /** The largest |reward|: what rounding is measured by. 0 where all are whole numbers. */
+  /** The largest |reward|: what rounding is measured by. 0 if all are whole numbers. */
   readonly size: number;
   /** Whether the std is so low that there is nothing to learn. */
   readonly low: boolean;
-  /** How many rollouts succeeded; null where outcomes are not given, or not finite. */
+  /** How many rollouts succeeded; null if outcomes are not given, or not finite. */
   readonly successes: 'all' | 'none' | 'some' | null;
 }
 

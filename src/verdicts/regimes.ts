@@ -127,12 +127,12 @@ export class Regimes extends kept(regimesShape) {
     if (mostlyFell === undefined) this.#miFall.forget();
     const isCarried = mostlyFell !== undefined && this.#miFall.look(mostlyFell, mi.followed.level, levels.tests);
     const miFell = isCarried ? mostlyFell : undefined;
-    // A bound also falls because it gets looser: grave is one that tells next to nothing any more.
+    // A bound also falls because it gets looser: severe is one that says next to nothing any more.
     const isScored = levels.instrument.source === 'scores';
     const told = isScored ? undefined : stillTold(step, levels, mi.followed.level.start);
     this.state.isGone = miFell !== undefined && (this.state.isGone || told === undefined);
     if (miFell === undefined && entropyFell === undefined) return undefined;
-    // Until the entropy's own fall is sure, MI alone decides what to call it.
+    // Until the entropy's own fall is sure, only MI decides what to call it.
     const collapse = entropyFell === undefined ? 'template_collapse' : 'low_entropy_collapse';
     const kind = miFell === undefined ? 'compressed' : collapse;
     const since = Math.max(miFell ?? 0, entropyFell ?? 0);

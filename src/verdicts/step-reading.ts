@@ -64,7 +64,7 @@ export function checkReading(reading: StepReading): void {
  * once.
  * @param evidence metrics of the step in nats, rows [R] in the order of `groups`; everything but the step number may be
  *   missing
- * @returns plain data, null where the evidence for it is missing
+ * @returns plain data, null if the evidence for it is missing
  * @throws {ArgumentError} naming a value that is not a number, columns of different lengths, or a step that is not a
  *   whole number
  */
@@ -82,7 +82,7 @@ export interface EngineJudgeOptions extends JudgeOptions {
 /**
  * The same, to the bit, with the permutations on an engine's threads: they hold the event loop for 10 ns a row and
  * permutation otherwise. The evidence must not change meanwhile.
- * @param engine or what opens it, asked when it is first needed: for actions and reasoning swaps alone
+ * @param engine or what opens it, asked when it is first needed: only for actions and reasoning swaps
  * @throws {ArgumentError} (as a rejection) as readEvidence(); `signal.reason` when aborted
  */
 export async function readEvidenceOn(
@@ -109,7 +109,7 @@ export function readCheckedOn(
 function* readingOf(evidence: StepEvidence, { permutations, seed }: JudgeSettings): Counting<StepReading> {
   const { step, rows, filter, figures } = evidence;
   const groups = rolloutGroups(evidence);
-  // The seed and the step alone decide the permutations, so that a restored judge draws the same.
+  // Only the seed and the step decide the permutations, so that a restored judge draws the same.
   const draw = seed + step * 2 ** 21;
   const { actions, episodes, turns, reasoningSwaps: swaps, ablated } = rows ?? {};
   const matched = ablated && (rows?.matched ?? matchedOf(evidence));
@@ -162,7 +162,7 @@ function specificityOf({ metrics, rows }: StepEvidence): SpecificityCounts | nul
   );
 }
 
-/** Undefined where one of them is not finite. */
+/** Undefined if one of them is not finite. */
 function finiteValues(values: ArrayLike<number>, rows: Int32Array): Float64Array | undefined {
   const found = new Float64Array(rows.length);
   for (let at = 0; at < found.length; at++) {
@@ -189,7 +189,7 @@ function aboveMean(rewards: Float64Array): number {
   );
 }
 
-/** log p(z|x) of every row, NaN where the metrics left it out. */
+/** log p(z|x) of every row, NaN if the metrics left it out. */
 function matchedOf({ metrics, rows }: StepEvidence): Float64Array | undefined {
   if (metrics?.perRow === undefined || rows === undefined) return undefined;
   const matched = new Float64Array(rows.groups.length).fill(Number.NaN);

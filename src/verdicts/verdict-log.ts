@@ -29,14 +29,14 @@ export interface RunVerdict extends Verdict {
   readonly holds: boolean;
   /** How often it was raised. */
   readonly times: number;
-  /** Its last stretch and what was said last, where it was raised more than once or the gravest is not the last word. */
+  /** Its last stretch and what was said last, if it was raised more than once, or the most severe is not the last. */
   readonly last?: Omit<Verdict, 'kind' | 'step'>;
 }
 
 /** An information that comes back within this number of steps with evidence is the same one: it is not raised again. */
 const RETURN_STEPS = 10;
 
-/** From the least to the gravest. */
+/** From the least to the most severe. */
 export const GRAVITY: readonly Severity[] = ['info', 'warning', 'critical'];
 
 const evidenceValue = either((value) => typeof value === 'string', text, nullable(number));
@@ -64,7 +64,7 @@ const entryShape = fields({
   /** Steps with evidence on it since it last held. */
   absent: count,
   times: count,
-  /** What was said when it first was as grave as it ever became. */
+  /** What was said when it first was as severe as it ever became. */
   gravest: sayingShape,
   /** The latest saying: it stays over the steps at which it continues to hold. */
   said: sayingShape,
@@ -76,7 +76,7 @@ export const verdictLogShape = record(entryShape);
 export class VerdictLog extends kept(verdictLogShape) {
   /**
    * @param judged kinds that this step had evidence on: those not found any more end; other kinds continue
-   * @returns the verdicts that hold, the gravest first
+   * @returns the verdicts that hold, the most severe first
    */
   add(step: number, findings: readonly Finding[], judged: ReadonlySet<VerdictKind>): Verdict[] {
     for (const finding of findings) this.#note(step, finding);
@@ -114,7 +114,7 @@ export class VerdictLog extends kept(verdictLogShape) {
     }
     entry.holds = true;
     entry.absent = 0;
-    // A sentence has the evidence it was said with; said again is what has become graver, or true of other environments.
+    // A sentence keeps its evidence; it is raised again if it has become more severe, or true of other environments.
     const isSaid = isBack || isGraver(said, entry.said) || !namesAll(entry.said, said);
     if (isSaid) entry.said = said;
     entry.now = isSaid || now === undefined ? null : `; at step ${step} ${now}.`;

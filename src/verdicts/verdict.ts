@@ -28,7 +28,7 @@ export interface Verdict {
   readonly raised: number;
   /**
    * Training step at which it was said as it is here: that of `severity`, `evidence` and `sentence`. `said === step`
-   * marks what is new: a verdict that begins, has become graver, or is true of other environments.
+   * marks what is new: a verdict that begins, has become more severe, or is true of other environments.
    */
   readonly said: number;
   /** Training step that this verdict is about. */

@@ -10,7 +10,7 @@ import { QuantileSketch } from './quantile-sketch.js';
 
 /** What a metric was over some steps. */
 export interface MetricSummary {
-  /** Steps at which it is finite; the rest of the figures are over these, and missing where there is none. */
+  /** Steps at which it is finite; the rest of the figures are over these, and missing if there is none. */
   readonly count: number;
   /** Rounded once, from the exact sum. */
   readonly mean?: number;
@@ -24,7 +24,7 @@ export interface MetricSummary {
   readonly p50?: number;
   readonly p75?: number;
   readonly p95?: number;
-  /** Steps at which it is NaN or infinite; left out where there is none. */
+  /** Steps at which it is NaN or infinite; left out if there is none. */
   readonly nonFinite?: number;
 }
 
@@ -33,7 +33,7 @@ const QUANTILES = { p5: 0.05, p25: 0.25, p50: 0.5, p75: 0.75, p95: 0.95 } as con
 /** Unprefixed keys whose values depend on the steps before. */
 const ORDER_DEPENDENT: ReadonlySet<string> = new Set(AVERAGED_KEYS);
 
-/** Keys that are remembered: there are more only where labels are made of steps' numbers. */
+/** Keys that are remembered: there are more only if labels are made of steps' numbers. */
 const MOST_KEYS = 4096;
 const isOrderFreeByKey = new Map<string, boolean>();
 

@@ -14,7 +14,7 @@ function bucketOf(value: number): number {
   return high >>> 31 === 0 ? magnitude : -magnitude - 1;
 }
 
-/** Its own extremes make a bucket exact where it holds one or two different values, as buckets of short runs do. */
+/** Its own extremes make a bucket exact if it holds one or two different values, as buckets of short runs do. */
 interface Bucket {
   count: number;
   least: number;
@@ -58,9 +58,9 @@ export class QuantileSketch {
 
   /**
    * Quantiles by linear interpolation between the two nearest values (type 7, numpy's default). Each of the two is off
-   * by less than 2^−8 of itself; exact where its bucket holds no third value.
+   * by less than 2^−8 of itself; exact if its bucket holds no third value.
    * @param shares in [0, 1], rising
-   * @returns a value a share; NaN where nothing was added
+   * @returns a value a share; NaN if nothing was added
    */
   quantiles(shares: readonly number[]): number[] {
     const buckets = this.#sorted();

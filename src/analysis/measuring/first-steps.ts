@@ -35,7 +35,7 @@ export class FirstSteps {
     return this.#steps.get(keyOf(run))?.[0]?.identity;
   }
 
-  /** @returns undefined where none of the run's first steps has text figures */
+  /** @returns undefined if none of the run's first steps has text figures */
   rows(engine: Engine, logs: RolloutLogs, run: RunName, signal: AbortSignal): Promise<TextRows | undefined> {
     const key = `${keyOf(run)}\n${this.identityOf(run)}`;
     const held = this.#held.get(key);

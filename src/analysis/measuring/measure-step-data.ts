@@ -131,7 +131,7 @@ export async function asFileError<T>(path: string, signal: AbortSignal, work: ()
   }
 }
 
-/** The step as its file has it: under `ragen` its scores alone, as the reference knows nothing else. */
+/** The step as its file has it: under `ragen` only its scores, as the reference knows nothing else. */
 async function inputOfFile(
   engine: Engine,
   data: StepData,

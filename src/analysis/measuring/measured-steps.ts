@@ -45,7 +45,7 @@ export class MeasuredSteps {
 
   /**
    * Measures what a step has: its file, its logs, or both. Beside a file, logs that cannot be read are bad rows.
-   * @param identity that the file must have where it is alone; of both, `step.identity` is that of both
+   * @param identity that the file must have if there are no logs beside it; else `step.identity` is that of both
    * @param onBytes called with the size of each finished piece
    * @throws {FileError} when the step cannot be used; `signal.reason` when aborted
    */

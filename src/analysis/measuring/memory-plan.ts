@@ -5,7 +5,7 @@ import type { StepFile } from './step-source.js';
 export interface MemoryPlan {
   /** Of scores to hold of a step at a time. */
   readonly blockBytes: number;
-  /** Of all steps that are being measured; one alone may need more. */
+  /** Of all steps that are being measured; a single one may need more. */
   readonly capacity: number;
 }
 
@@ -37,7 +37,7 @@ const PAIR_BYTES = 24;
 /** Bytes a row: lengths, ids, rewards and the rest. */
 const ROW_BYTES = 256;
 
-/** A log's texts are held as they stand there, as strings and as the engine's. */
+/** A log's texts are held as they are in the file, as strings and as the engine's. */
 const LOG_TIMES = 6;
 
 /** Bytes that a step holds while it is measured, about: blocks, the sums [R, P], and a few values a row. */

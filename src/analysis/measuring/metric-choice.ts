@@ -15,7 +15,7 @@ function unprefixed(key: string): string {
  */
 function matches(glob: string, name: string): boolean {
   let at = 0;
-  // The last star, and where what follows it is tried: what stands before it has found its place.
+  // The last star, and where what follows it is tried: what precedes it has matched.
   let star = -1;
   let tried = 0;
   for (let next = 0; next < name.length; ) {

@@ -105,7 +105,7 @@ export function textRowsOf(step: LoggedColumns, rows = sampledRows(step)): TextR
   return { ...picked, texts: picked.texts.map((text) => text ?? '') };
 }
 
-/** A step as `textMetrics` takes it; undefined where it has no texts, or nothing tells its groups. */
+/** A step as `textMetrics` takes it; undefined if it has no texts, or nothing tells its groups. */
 export function textStepOf(step: RolloutStep): TextStep | undefined {
   const rows = sampledRows(step);
   const texts = textRowsOf(step, rows);
@@ -118,7 +118,7 @@ export function textStepOf(step: RolloutStep): TextStep | undefined {
   );
 }
 
-/** Undefined where the log names none. */
+/** Undefined if the log names none. */
 function environmentsOf({ environment }: LoggedColumns, rows: readonly number[]): RowEnvironments | undefined {
   return environment && rowEnvironments(rows.map((row) => environment[row]));
 }

@@ -36,7 +36,7 @@ export interface StepOfRun {
 /** A step that was looked at, held for as long as the analysis takes: of a step file, of rollout logs, or of both. */
 export interface StepFile extends StepOfRun {
   readonly identity: string;
-  /** Of the cross-scores; 0 where there are none. */
+  /** Of the cross-scores; 0 if there are none. */
   readonly prompts: number;
   readonly rows: number;
   /** There are no cross-scores: `file` is the first of the logs. */
@@ -202,7 +202,7 @@ function joined(files: readonly StepFile[], logged: readonly LoggedStep[]): Step
   });
 }
 
-/** Texts that stand beside step files, by the step file's path without its endings. */
+/** Texts beside step files, by the step file's path without its endings. */
 function textsByFile(logged: readonly LoggedStep[]): Map<string, LoggedStep> {
   const texts = logged.filter(({ format }) => format.name === 'texts');
   return new Map(

@@ -14,7 +14,7 @@ const PREFIX = '.collapsar-lock-';
 /** A holder gives a sign of life this often… */
 const SIGN_EVERY_MS = 5000;
 /**
- * …and where its process cannot be looked up, because it runs on another machine, it counts as gone after so long
+ * …and if its process cannot be looked up, because it runs on another machine, it counts as gone after so long
  * without.
  */
 const GONE_AFTER_MS = 60_000;

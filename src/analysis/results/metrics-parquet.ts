@@ -7,7 +7,7 @@ import { openParquet, TEXT } from './parquet-table.js';
 /** Values of a row group: some 8 MB. */
 const GROUP_CELLS = 2 ** 20;
 
-/** Whether this part of a record is a figure; it is null where it is NaN or infinite. */
+/** Whether this part of a record is a figure; it is null if it is NaN or infinite. */
 export function isMetric(key: string, value: StepRecord[string]): value is number | null {
   return (typeof value === 'number' || value === null) && key !== 'step';
 }

@@ -27,7 +27,7 @@ export async function textOfFile(path: string): Promise<string> {
 }
 
 /**
- * To read, and to write at its end; what is in it stays. Makes the file where there is none. Follows no link: in a directory that
+ * To read, and to write at its end; what is in it stays. Makes a missing file. Follows no link: in a directory that
  * others write to it may lead to any file of this user.
  */
 export async function openToKeep(path: string): Promise<FileHandle> {

@@ -39,7 +39,7 @@ const JOURNAL_OPTIONS: OptionTable<KeptJournalOptions> = {
 
 interface SummaryOfRun {
   run: string;
-  /** As the path was given, so that the summary does not depend on where it stands. */
+  /** As the path was given, so that the summary does not depend on its location. */
   directory: string;
   steps: number;
   firstStep: number;

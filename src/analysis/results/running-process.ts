@@ -5,9 +5,9 @@ import { errorCode } from '../../logs/stores/system-problem.js';
 
 export interface RunningProcess {
   readonly pid: number;
-  /** Clock ticks from the machine's start to the process's: ids are given again. Empty where not known. */
+  /** Clock ticks from the machine's start to the process's: ids are given again. Empty if not known. */
   readonly started: string;
-  /** Where process ids mean the same: this start of this machine, and the container in it. Empty where not known. */
+  /** Where process ids mean the same: this start of this machine, and the container in it. Empty if not known. */
   readonly world: string;
   readonly host: string;
 }
@@ -16,7 +16,7 @@ export function thisProcess(): RunningProcess {
   return { pid: process.pid, started: startOf(process.pid), world: worldOf(), host: hostname() };
 }
 
-/** @returns undefined where it cannot be known from here */
+/** @returns undefined if it cannot be known from here */
 export function looksAlive({ pid, started, world, host }: RunningProcess): boolean | undefined {
   const here = thisProcess();
   if (world !== here.world || (world === '' && host !== here.host)) return undefined;

@@ -62,7 +62,7 @@ function checksum(bytes: Uint8Array): string {
   return crc32(bytes).toString(16).padStart(8, '0');
 }
 
-/** The text after the checksum, without the line's end; undefined where it is not what was written. */
+/** The text after the checksum, without the line's end; undefined if it is not what was written. */
 export function intact(bytes: Buffer): string | undefined {
   const rest = bytes.subarray(CHECKSUM_BYTES, bytes.length - 1);
   if (bytes.length <= CHECKSUM_BYTES || bytes.at(-1) !== 0x0a) return undefined;
@@ -71,7 +71,7 @@ export function intact(bytes: Buffer): string | undefined {
 
 /** Where a scan of a journal came to. */
 export interface ScannedJournal {
-  /** Where the last line ends that is whole; 0 where nothing is of use. */
+  /** Where the last line ends that is whole; 0 if nothing is of use. */
   readonly end: number;
   /** Why nothing of it is used. */
   readonly startedAnew?: string | undefined;
@@ -121,7 +121,7 @@ function parsed(text: string): object | undefined {
   }
 }
 
-/** Why what has another first line is not used; undefined where nothing that counts differs. */
+/** Why what has another first line is not used; undefined if nothing that counts differs. */
 export function differing(found: string | undefined, head: string): string {
   const wanted = JSON.parse(head) as Head;
   const came = found === undefined ? undefined : (parsed(found) as Partial<Head> | undefined);

@@ -86,7 +86,7 @@ export class JournalSet {
   }
 
   /**
-   * What was measured of this step when it had this very content; undefined where nothing was, or its line was damaged
+   * What was measured of this step when it had this very content; undefined if nothing was, or its line was damaged
    * since.
    * @throws {Error} of the system
    */
@@ -119,7 +119,7 @@ async function journalPaths(folder: string): Promise<string[]> {
   throw new FileError({ path: folder }, 'there is no such folder: name what collapsar analyze --shard wrote to');
 }
 
-/** Of files, sorted; undefined where there is no such folder. */
+/** Of files, sorted; undefined if there is no such folder. */
 async function namesIn(folder: string): Promise<string[] | undefined> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });

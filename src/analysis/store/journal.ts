@@ -55,7 +55,7 @@ export class Journal {
 
   /** Steps that an earlier analysis measured. */
   readonly resumed: number;
-  /** Why nothing of an earlier analysis's journal is used; undefined where all of it is, or there was none. */
+  /** Why nothing of an earlier analysis's journal is used; undefined if all of it is, or there was none. */
   readonly startedAnew: string | undefined;
   /** What its steps are measured with, and what it is given must be. */
   readonly measuring: MeasureOptions;
@@ -109,7 +109,7 @@ export class Journal {
     }
   }
 
-  /** What was measured of this step when it had this very content; undefined where nothing was. */
+  /** What was measured of this step when it had this very content; undefined if nothing was. */
   async find(step: JournalStep): Promise<StepMeasurement | undefined> {
     try {
       return await this.#earlier.find(step);

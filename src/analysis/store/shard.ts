@@ -115,7 +115,7 @@ export async function measureShard(source: string | readonly string[], options: 
 }
 
 /**
- * Where the machine is at fault, and no file, the shard is not through: another machine may reach what this one does
+ * If the machine is at fault, and not a file, the shard is not finished: another machine may reach what this one does
  * not.
  */
 async function checkReached(failures: readonly FileError[]): Promise<void> {

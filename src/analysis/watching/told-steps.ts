@@ -33,7 +33,7 @@ export class ToldSteps {
     private readonly handle: FileHandle,
     /** In the order of their reports. */
     readonly earlier: readonly ToldStep[],
-    /** Why what was there before is not used; undefined where it is, or nothing was. */
+    /** Why what was there before is not used; undefined if it is, or nothing was. */
     readonly startedAnew: string | undefined,
   ) {}
 

@@ -115,7 +115,7 @@ export async function analyzeCommand(paths: readonly string[], flags: AnalyzeFla
   });
 }
 
-/** What becomes of an earlier analysis that did not come to its end; nothing where there was none. */
+/** What becomes of an earlier analysis that did not come to its end; nothing if there was none. */
 function journalNote(directory: string, { resumed, startedAnew }: Journal): string {
   if (startedAnew !== undefined) {
     return `${directory} has steps that an earlier analysis measured, but ${startedAnew}: all are measured anew.\n`;

@@ -30,7 +30,7 @@ interface Findings {
   node: string;
   nodeApi: { version: number; needed: number };
   platform: string;
-  /** null where the addon does not load. */
+  /** null if the addon does not load. */
   addon: { path: string; builtBy: string; builtAt: string } | null;
   instructionSets: { inUse: string; available: readonly string[] } | null;
   threads: number | null;

@@ -104,7 +104,7 @@ export function define(command: Command, streams: Streams, done: (status: number
     });
 }
 
-/** The options of the command line, each checked alone. */
+/** The options of the command line, each checked by itself. */
 export interface FilterFlags extends FilterOptions, LogFlags {
   step?: number;
   maxMemory?: number;
@@ -185,7 +185,7 @@ const OPTIONS: Spelling['options'] = {
   includeZero: 'give --no-include-zero',
 };
 
-/** A column of numbers holds NaN where a row has none. */
+/** A column of numbers holds NaN if a row has none. */
 function nameOfReward(value: number | null | undefined): string {
   return Number.isNaN(value) ? 'missing or NaN' : String(value);
 }

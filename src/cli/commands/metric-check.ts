@@ -5,7 +5,7 @@ import { printable } from '../../checks/words.js';
 import type { Profile } from '../../metrics/step-metrics.js';
 import { wrap } from '../output/text-wrap.js';
 
-/** @returns what to tell the user of names that no step can have under the profile; undefined where there are none */
+/** @returns what to tell the user of names that no step can have under the profile; undefined if there are none */
 export function impossibleMetrics(metrics: readonly string[] | undefined, profile: Profile): string | undefined {
   if (metrics === undefined) return undefined;
   const keys = possibleKeys(profile);

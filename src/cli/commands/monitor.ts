@@ -73,7 +73,7 @@ export interface MonitorFlags extends SinkFlags {
 }
 
 /**
- * @param input what clients write, where there is no socket
+ * @param input what clients write, if there is no socket
  * @returns exit status: 0 however the client ends
  */
 export async function monitorCommand(flags: MonitorFlags, input: Readable, streams: Streams): Promise<number> {
@@ -118,7 +118,7 @@ export async function monitorCommand(flags: MonitorFlags, input: Readable, strea
 }
 
 interface Page {
-  /** Missing where none was asked for, or nobody may listen there. */
+  /** Missing if none was asked for, or nobody may listen there. */
   readonly server?: PageServer;
   readonly sink?: Sink;
   /** The address that clients get. */

@@ -119,7 +119,7 @@ export async function scoreCommand(paths: readonly string[], flags: ScoreFlags, 
   return failures > 0 ? EXIT.failures : EXIT.ok;
 }
 
-/** Runs of one folder stand side by side. */
+/** Runs of one folder are side by side. */
 function fileName(run: string, step: number, estimated: boolean): string {
   const prefix = run === '' ? '' : `${fileNameOf(run, /[^A-Za-z0-9._-]+/g)}_`;
   return `${prefix}step_${String(step).padStart(5, '0')}${estimated ? '.estimates.json' : '.safetensors'}`;

@@ -11,7 +11,7 @@ import { Progress } from '../output/progress.js';
 import type { Streams } from '../output/streams.js';
 import { widthOf } from '../output/table.js';
 
-/** @returns bytes of all steps; undefined where there is none */
+/** @returns bytes of all steps; undefined if there is none */
 export async function foundBytes(
   paths: readonly string[],
   flags: MeasuringFlags & { readonly quiet?: true },

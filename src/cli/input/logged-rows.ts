@@ -120,7 +120,7 @@ async function copied(
   return path + ending;
 }
 
-/** For lines of group, reward and perhaps outcome alone. */
+/** For lines of only group, reward and perhaps outcome. */
 async function missingHeading(line: string): Promise<string | undefined> {
   const { parse } = await import('csv-parse/sync');
   let fields: string[];
@@ -197,14 +197,14 @@ function tableOf(needed: 'reward' | 'length'): string {
   );
 }
 
-/** What the first rows of a file have; nothing where it cannot be read. */
+/** What the first rows of a file have; nothing if it cannot be read. */
 async function keysIn(path: string, signal: AbortSignal): Promise<string[]> {
   const head = await headOf(path, containerOf(path) ?? 'json-lines', [], [], signal).catch(() => undefined);
   signal.throwIfAborted();
   return head?.rows.flatMap((row) => [...row]) ?? [];
 }
 
-/** @returns undefined where none of them says `needed` */
+/** @returns undefined if none of them says `needed` */
 function columnsAmong(keys: readonly string[], needed: 'reward' | 'length'): ColumnNames | undefined {
   const columns = Object.entries(NAMES).flatMap(([name, known]) => {
     const key = known.flatMap((alias) => keys.filter((one) => one.trim().toLowerCase() === alias))[0];

@@ -1,4 +1,4 @@
-// Where figures go besides, as options of the commands that measure.
+// Options of the commands that measure for further destinations of figures.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { ArgumentError } from '../../checks/errors.js';
 import { argumentProblem } from '../../checks/words.js';

@@ -32,7 +32,7 @@ export function jsonArray(write: Write): AnalysisOutput {
   };
 }
 
-/** All at the end, because the gravest run comes first, and trends are on one scale over all runs. */
+/** All at the end, because the most severe run comes first, and trends are on one scale over all runs. */
 export function tables(
   write: Write,
   profile: Profile,

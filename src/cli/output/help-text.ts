@@ -1,4 +1,4 @@
-// What stands under the options in the help of a command, as wide as they are.
+// Writes the text below the options in the help of a command, as wide as they are.
 import type { AddHelpTextContext, Command } from 'commander';
 import { wrap } from './text-wrap.js';
 

@@ -129,7 +129,7 @@ export async function reportSteps(
     await err.write(unmatchedList(choice, 'no metric of these steps'));
     return EXIT.usage;
   }
-  // What was found stays true where something else could not be read.
+  // What was found stays true if something else could not be read.
   if (alarms.rang()) return EXIT.alarm;
   return failures.length > 0 || reported === 0 ? EXIT.failures : EXIT.ok;
 }

@@ -1,10 +1,10 @@
-// Where a command writes and what ends it: two text streams and a signal, so that tests can hand in their own.
+// Streams of a command and what ends it: two text streams and a signal, so that tests can hand in their own.
 import type { Writable } from 'node:stream';
 import { writeError } from '../../logs/stores/atomic-file.js';
 
 export interface TextStream {
   readonly isTTY: boolean;
-  /** Columns of the terminal; undefined where there is none, or it does not know. */
+  /** Columns of the terminal; undefined if there is none, or it does not know. */
   readonly columns: number | undefined;
   /**
    * Aborted when nothing can be written any more: with a ReaderGone, or with a FileError that says why (a full disk).

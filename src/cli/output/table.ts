@@ -12,7 +12,7 @@ export interface Column {
   readonly title: string;
   readonly cells: readonly Cell[];
   readonly align: 'left' | 'right';
-  /** Where not all fit, the highest goes first. Default 0: of equals the last one. The first column stays. */
+  /** If not all fit, the highest goes first. Default 0: of equals the last one. The first column stays. */
   readonly dispensable?: number;
 }
 

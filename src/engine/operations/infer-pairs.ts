@@ -38,7 +38,7 @@ export interface PairInferenceOptions extends OperationOptions {
   readonly confidence?: number | undefined;
 }
 
-/** NaN where an interval cannot be given. `error`: standard error. */
+/** NaN if an interval cannot be given. `error`: standard error. */
 export interface NumericInterval {
   readonly low: number;
   readonly high: number;
@@ -51,7 +51,7 @@ export interface SampledFigure {
   readonly estimate: number;
   readonly batch: NumericInterval;
   readonly population: NumericInterval;
-  /** Variance of the estimate over draws of negatives; 0 where all are scored. */
+  /** Variance of the estimate over draws of negatives; 0 if all are scored. */
   readonly drawVariance: number;
   /** By how much the intervals reach further down and up for bias that may remain. */
   readonly biasBelow: number;
@@ -72,7 +72,7 @@ export interface PairInference {
   /** Every pair of different prompts is there. */
   readonly complete: boolean;
   /**
-   * False where the rows do not look sampled from the scored distributions: no interval then uses the posterior of the
+   * False if the rows do not look sampled from the scored distributions: no interval then uses the posterior of the
    * label.
    */
   readonly describesSampling: boolean;
@@ -83,7 +83,7 @@ export interface PairInference {
   /** Shares of rows that are certain to have their own prompt among the best 1, 2, 4, 8, and that may have. */
   readonly best: readonly { readonly k: number; readonly atLeast: number; readonly atMost: number }[];
   /**
-   * How often the own prompt is the best of 2, 4, 8, 16 different ones drawn at random: NaN where negatives are too
+   * How often the own prompt is the best of 2, 4, 8, 16 different ones drawn at random: NaN if negatives are too
    * few.
    */
   readonly bestOf: readonly { readonly candidates: number; readonly share: number; readonly batch: NumericInterval }[];

@@ -72,7 +72,7 @@ export interface StepInference {
   overPrompts: OverPrompts;
   /**
    * Mean over rows of S under the own prompt − mean of S under the other distinct ones, nats. `rows`: those that no
-   * other prompt gives −infinity, which are left out; NaN where none is.
+   * other prompt gives −infinity, which are left out; NaN if none is.
    */
   margin: SubsetInference & { rows: number };
   /** False: some batch interval rests on between-prompt variance (K = 1) and is conservative. */

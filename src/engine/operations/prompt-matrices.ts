@@ -18,7 +18,7 @@ export interface PromptMatrices {
   readonly rows: Int32Array;
   /** [P] mean over them of matchedSeq − marginalSeq: nats a response. */
   readonly mi: Float64Array;
-  /** [P] its 95% batch interval (docs/reference/intervals.md); NaN where the prompt has fewer than two rows. */
+  /** [P] its 95% batch interval (docs/reference/intervals.md); NaN if the prompt has fewer than two rows. */
   readonly low: Float64Array;
   readonly high: Float64Array;
   /** [P] share of its rows whose best prompt is their own or an equivalent one. */
@@ -30,14 +30,14 @@ export interface PromptMatrices {
   readonly posterior: Uint8Array | undefined;
   /**
    * [P·P] float16 bit patterns: the mean over the rows of prompt i of S[r][p] − marginalSeq, nats a response, cut at
-   * ±65504; −infinity where a row is impossible under p, NaN in the row of a prompt without rows.
+   * ±65504; −infinity if a row is impossible under p, NaN in the row of a prompt without rows.
    */
   readonly nats: Uint16Array | undefined;
 }
 
 /** Labels of the rows and columns of `stats`, and what of the step is wanted. */
 export interface PromptMatricesOptions extends RowLabels, OperationOptions {
-  /** False: the figures of each prompt alone. Default true. */
+  /** False: only the figures of each prompt. Default true. */
   matrices?: boolean | undefined;
 }
 

@@ -21,7 +21,7 @@ export interface RowStats {
   /** logsumexp over columns − ln P. */
   readonly marginalSeq: Float64Array;
   readonly marginalToken: Float64Array;
-  /** The marginal over the columns whose signature is not own's; NaN where there is none. */
+  /** The marginal over the columns whose signature is not own's; NaN if there is none. */
   readonly looMarginalSeq: Float64Array;
   readonly looMarginalToken: Float64Array;
   /** Entropy of softmax over columns of S. */

@@ -16,7 +16,7 @@ import { FileReadError } from '../tokens/file-read-error.js';
 import type { TokenSums } from './sum-tokens.js';
 
 /**
- * Token log-probs [P, R, T] in an open local file, row-major without gaps, little-endian: element (p, r, t) stands at
+ * Token log-probs [P, R, T] in an open local file, row-major without gaps, little-endian: element (p, r, t) is at
  * byte `offset + ((p·R + r)·T + t)·size`. Any offset will do. The caller keeps the file open until the operation is
  * over.
  */

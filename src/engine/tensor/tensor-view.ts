@@ -211,7 +211,7 @@ export function viewHostTensor(
   return viewTensor(tensor, argument, ranks, meaning, 'host', '') as HostView;
 }
 
-/** Whether the elements stand row-major without gaps. */
+/** Whether the elements are row-major without gaps. */
 export function isDense(view: Pick<TensorView, 'shape' | 'strides'>): boolean {
   const dense = rowMajor(view.shape);
   // The stride of an axis with one entry is never taken.

@@ -4,7 +4,7 @@ import { FileError } from '../../checks/errors.js';
 /** Knows no path but the descriptor's number: who opened the file makes an error with its path of it. */
 export class FileReadError extends FileError {
   override readonly offset: number;
-  /** Name of the system's error, such as EIO; undefined where the file ends too early. */
+  /** Name of the system's error, such as EIO; undefined if the file ends too early. */
   readonly system: string | undefined;
 
   /** @param offset position of the first byte that did not come */

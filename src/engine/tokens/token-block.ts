@@ -25,7 +25,7 @@ export interface TokenBox {
 
 /** Log-probs of one part of a step, in nats. */
 export interface TokenBlock extends TokenBox {
-  /** [p, r, t], any dtype and strides; past a row's length anything may stand. Whole rows may be packed: [p, N]. */
+  /** [p, r, t], any dtype and strides; past a row's length the content is ignored. Whole rows may be packed: [p, N]. */
   readonly logprobs: Tensor;
 }
 
@@ -92,7 +92,7 @@ export function expectWholeRows(shape: readonly number[], rows: Int32Array, leng
 
 /**
  * @param extent how many prompts or rows the step has
- * @param count how many the tensor has; undefined for the rows of packed scores, and where there is no tensor
+ * @param count how many the tensor has; undefined for the rows of packed scores, and if there is no tensor
  * @param name of one, such as 'row'
  * @throws {ArgumentError} for an index that is out of range or named twice, or another number of them than the tensor
  *   has

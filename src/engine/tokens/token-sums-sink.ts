@@ -121,7 +121,7 @@ export interface BlockSession {
  * on the CPU, those on a GPU there.
  *
  * Besides the result (R·P float64) and three bytes a (row, prompt) pair it holds
- * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read where they stand;
+ * - for blocks of whole rows (one prompt, some rows, everything): nothing; they are read in place;
  * - for blocks of tokens in order: some 500 bytes for each pair that has begun and has not ended, however long its row:
  *   tokens are added up as they come. While a block is computed, and until the next begins, the state that it continues
  *   from is kept: 300 bytes more for each pair of the block. Rows that begin without their neighbours take up to 1 KB;
@@ -353,7 +353,7 @@ export class TokenSumsSink {
   }
 
   /**
-   * Claims a block's tokens, which nobody else may give then, and takes it in. Where that fails they may come again.
+   * Claims a block's tokens, which nobody else may give then, and takes it in. If that fails they may come again.
    */
   async #take(
     { prompts, rows, from, to, view }: Pick<CheckedBlock, 'prompts' | 'rows' | 'from' | 'to' | 'view'>,

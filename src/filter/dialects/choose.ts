@@ -12,7 +12,7 @@ import { selectUpstream } from './upstream.js';
 export interface Choice {
   /** Kept groups, in the order in which they were chosen where the dialect has one. */
   readonly kept: Uint32Array;
-  /** [groups] 1 where the group is kept. */
+  /** [groups] 1 if the group is kept. */
   readonly isKept: Uint8Array;
   readonly warnings: readonly Sentence[];
   /** Of a large batch hundreds of thousands of objects: made when somebody looks. */

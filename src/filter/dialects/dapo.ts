@@ -1,5 +1,5 @@
 // DAPO's dynamic sampling: groups in which all rollouts succeed or all fail have no advantage and are dropped. A
-// group's accuracy is 0 or 1 where all its outcomes are the worst or the best of the batch.
+// group's accuracy is 0 or 1 if all its outcomes are the worst or the best of the batch.
 import type { DropReason } from '../filter-result.js';
 import type { SpreadStatistics } from '../group-statistics.js';
 

@@ -9,7 +9,7 @@ import { type RankedGroups, sortedGroups } from './ranked-groups.js';
 interface Arithmetic {
   round(value: number): number;
   sum(values: Float64Array): number;
-  /** Whether top_p keeps nothing where the mass that is left by scores above 0 does not reach the threshold. */
+  /** Whether top_p keeps nothing if the mass that is left by scores above 0 does not reach the threshold. */
   readonly emptyUnlessReached: boolean;
 }
 
@@ -55,7 +55,7 @@ function linearPrefix(ranked: RankedGroups, value: number, eps: number, arithmet
   const { round, sum, emptyUnlessReached } = arithmetic;
   const order = sortedGroups(ranked);
   const threshold = round(round(round(value) * sum(scoresOf(ranked))) - round(eps));
-  // The running sum is a Python float: it is rounded only where it is compared.
+  // The running sum is a Python float: it is rounded only when it is compared.
   let reached = 0;
   let count = 0;
   while (count < order.length && round(reached) < threshold) {

@@ -89,7 +89,7 @@ function strictFigures(
   return { kind: 'position', figures, rounding: within(VALUE_ERROR * largest * most) };
 }
 
-/** The figures of the best and the worst candidate, and how far they are apart: 0 where rounding alone parts them. */
+/** The figures of the best and the worst candidate, and how far they are apart: 0 if only rounding separates them. */
 function ends({ figures, candidates, direction, rounding }: StrictGroups): {
   best: number;
   worst: number;

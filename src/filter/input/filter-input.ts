@@ -14,7 +14,7 @@ export type NumberIds = readonly number[] | Int32Array | Uint32Array | Float64Ar
 /** The same, of 64 bits where they are bigints. */
 export type Ids = NumberIds | readonly (number | bigint)[] | BigInt64Array;
 
-/** Ids of groups: plain numbers, and bigints where one of them is beyond 2^53. */
+/** Ids of groups: plain numbers, and bigints if one of them is beyond 2^53. */
 export type GroupIds = Float64Array | BigInt64Array;
 
 /** One finite number a row. */
@@ -29,7 +29,7 @@ export type RowValues =
   | Int8Array
   | Uint8Array;
 
-/** One reward a row: null where there is none, which counts as NaN does. */
+/** One reward a row: null if there is none, which counts as NaN does. */
 export type RewardValues = RowValues | readonly (number | null | undefined)[];
 
 /** Groups of rollouts, of equal size or not. */
@@ -81,9 +81,9 @@ export interface FilterRows {
   readonly ids: GroupIds;
   readonly episodes: IndexedIds | null;
   readonly turns: Float64Array | null;
-  /** [rows] rewards are NaN where one is missing. */
+  /** [rows] rewards are NaN if one is missing. */
   readonly columns: Columns;
-  /** What stands for each missing reward, by row. */
+  /** Values of missing rewards, by row. */
   readonly missing: ReadonlyMap<number, null | undefined>;
   /** Columns that came in float32, with its rounding. */
   readonly float32: ReadonlySet<ColumnName>;
@@ -100,7 +100,7 @@ const REWARD_FIELDS = optionNames<FlatGroups & LabelledRows>({
   turns: true,
 });
 
-/** Where each group of a matrix begins, and the end; null where rows have ids. */
+/** Where each group of a matrix begins, and the end; null if rows have ids. */
 type Offsets = Int32Array | null;
 
 /**
@@ -337,7 +337,7 @@ export function indexIds(column: RowColumn, ids: Ids, rows: number): IndexedIds 
   let lastIndex = -1;
   for (let row = 0; row < rows; row++) {
     let id = ids[row] as number | bigint;
-    // Rows of one group mostly stand together.
+    // Rows of one group are mostly adjacent.
     if (id !== last) {
       if (typeof id !== 'bigint' && !Number.isSafeInteger(id)) {
         throw new RowsProblem(column, `row ${row} is ${shown(id)}, expected a whole number`);

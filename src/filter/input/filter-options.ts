@@ -60,13 +60,13 @@ export interface FilterOptions {
   singletons?: SingletonPolicy | undefined;
   /** Default `none`; `paper`: `rho`. */
   lossScale?: LossScaling | undefined;
-  /** Default `same`; `ragen`: `first`. Matters only where rows have episodes. */
+  /** Default `same`; `ragen`: `first`. Matters only if rows have episodes. */
   turnRewards?: TurnRewards | undefined;
   /**
    * A reward that is NaN or infinite: an ArgumentError, or the rollout is left out, with a warning. Default `error`.
    */
   nonFinite?: 'error' | 'exclude' | undefined;
-  /** `upstream` alone (its `variance_ddof`): delta degrees of freedom of the variance, default 1. */
+  /** Only `upstream` (its `variance_ddof`): delta degrees of freedom of the variance, default 1. */
   ddof?: number | undefined;
 }
 
@@ -248,7 +248,7 @@ function refuseUnknownToUpstream(
  * What the loss is multiplied with when part of the batch was dropped. none: 1. linear, sqrt: of the kept ratio (the
  * reference's filter_loss_scaling). rho: the share that was asked for, `value` of top_p and top_k (the paper's ρ);
  * strategies without such a share take the kept ratio.
- * @returns 0 where nothing was kept and anything but `none` is asked for
+ * @returns 0 if nothing was kept and anything but `none` is asked for
  */
 export function lossScale(kept: number, groups: number, settings: FilterSettings): number {
   const { lossScale: rule, strategy, value, dialect } = settings;

@@ -26,7 +26,7 @@ export interface Spelling {
   readonly group?: ((id: number | bigint) => string) | undefined;
   /** A reward that is not finite; null and undefined are missing ones. */
   readonly reward?: ((value: number | null | undefined) => string) | undefined;
-  /** How to set each option: what stands after "with", for `includeZero` before "to leave such groups out". */
+  /** How to set each option: the words after "with", for `includeZero` before "to leave such groups out". */
   readonly options?: Partial<Readonly<Record<AdvisedOption, string>>> | undefined;
 }
 

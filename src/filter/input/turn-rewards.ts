@@ -115,7 +115,7 @@ export interface Rollouts {
   /** [rollouts] index of the group of each. */
   readonly group: Int32Array;
   readonly columns: Columns;
-  /** [rows] the rollout of each; null where rows are the rollouts. */
+  /** [rows] the rollout of each; null if rows are the rollouts. */
   readonly ofRow: Int32Array | null;
 }
 

@@ -66,7 +66,7 @@ export const openZstd: OpenContainer = async (path) => {
 /** Headers of a folder are read side by side. */
 const HEADER_LIMIT = 4 * 2 ** 20;
 
-/** Refuses a header that a small file unpacks to: by its length alone it may have 100 MB. */
+/** Refuses a header that a small file unpacks to: by its length field it may have 100 MB. */
 function checkHeader(path: string, length: number, packedBytes: number): void {
   const limit = Math.max(HEADER_LIMIT, PACKED_LIMIT * packedBytes);
   if (length <= limit) return;

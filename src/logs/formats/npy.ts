@@ -78,7 +78,7 @@ function scoreName(path: string, { header }: NamedArray): string {
   throw new FileError({ path, offset: 0 }, problem);
 }
 
-/** Undefined where there is none. */
+/** Undefined if there is none. */
 async function addSidecar(
   joined: ConcatenatedSource,
   path: string,

@@ -49,7 +49,7 @@ const openSafetensors: OpenContainer = async (path, { signal }) => {
   }
 };
 
-/** Its library of zip is loaded for it alone. */
+/** Its library of zip is loaded only for it. */
 const openNpz: OpenContainer = async (path, options) => (await import('./npz.js')).openNpz(path, options);
 
 /** What a search takes for a step file, and what opens it. */

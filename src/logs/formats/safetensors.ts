@@ -120,7 +120,7 @@ export function headerLength(path: string, first: Buffer, fileBytes: number): nu
 /**
  * Parses the JSON header and checks every size in it against the file.
  * @param json the header's bytes, without the 8 bytes of its length
- * @param fileBytes undefined where they are not known before all is read: then the file must turn out to have `bytes`
+ * @param fileBytes undefined if they are not known before all is read: then the file must turn out to have `bytes`
  * @throws FileError naming the offset and, where there is one, the tensor
  */
 export function parseHeader(path: string, json: Buffer, fileBytes: number | undefined): SafetensorsHeader {
@@ -267,7 +267,7 @@ function isDType(name: string): name is SafetensorsDType {
   return Object.hasOwn(DTYPE_BITS, name);
 }
 
-/** Bytes of a dense tensor; undefined where that is not a whole number or overflows 2^53 bits. */
+/** Bytes of a dense tensor; undefined if that is not a whole number or overflows 2^53 bits. */
 function tensorBytes(dtype: SafetensorsDType, shape: readonly number[]): number | undefined {
   let bits: number = DTYPE_BITS[dtype];
   for (const size of shape) {

@@ -1,5 +1,5 @@
-// The columns of a rollout, an entry each: what a row and a step hold, our own files, what can be mapped and what stands
-// beside texts follow from them by type.
+// The columns of a rollout, an entry each: what a row and a step hold, our own files, what can be mapped and what
+// stands beside texts follow from them by type.
 
 /** What a row holds, by the kind of its column. */
 export interface RowValues {
@@ -24,9 +24,9 @@ export interface RowValues {
   parts: Readonly<Record<string, number>>;
 }
 
-/** A text a row; undefined where the log has none. */
+/** A text a row; undefined if the log has none. */
 export type Texts = readonly (string | undefined)[];
-/** Token ids a row; undefined where the log has none. */
+/** Token ids a row; undefined if the log has none. */
 export type TokenLists = readonly (Int32Array | undefined)[];
 
 /** What a step holds, [R]. */
@@ -69,11 +69,11 @@ export const COLUMNS = {
   sample: { kind: 'id', words: 'sample id', own: 'sample' },
   prompt: { kind: 'prompt', words: 'text of the prompt', own: 'prompt', note: 'text or a chat' },
   promptTokens: { kind: 'tokens', words: 'token ids of the prompt', own: 'prompt_tokens', note: 'instead of `prompt`' },
-  /** What was sampled: of several turns one after the other, tool text left out where the log marks it. */
+  /** What was sampled: of several turns one after the other, tool text left out if the log marks it. */
   output: { kind: 'said', words: 'text of the response', own: 'output', note: 'text or a chat' },
   /** Token ids of what was sampled. */
   tokens: { kind: 'tokens', words: 'token ids of the response', own: 'tokens', note: 'instead of `output`' },
-  /** Where the log itself separates it from the output. */
+  /** If the log itself separates it from the output. */
   reasoning: { kind: 'text', words: 'reasoning apart from the response', own: 'reasoning' },
   action: { kind: 'id', words: 'action', own: 'action' },
   reward: { kind: 'outcome', words: 'reward', own: 'reward' },
@@ -134,7 +134,7 @@ export const COLUMN_NAMES = Object.keys(COLUMNS) as readonly RolloutColumn[];
 /** What one line or row of a log says of one response. What it does not say is absent. */
 export type Rollout = { -readonly [Column in RolloutColumn]?: RowValues[Columns[Column]['kind']] };
 
-/** The columns of a step as they come from its rows; undefined where no row has one. */
+/** The columns of a step as they come from its rows; undefined if no row has one. */
 export type StepColumns = {
   readonly [Column in Exclude<RolloutColumn, 'step' | 'run'>]: StepValues[Columns[Column]['kind']] | undefined;
 };
@@ -156,7 +156,7 @@ export function ownName(name: RolloutColumn): OwnColumn | undefined {
   return (COLUMNS[name] as ColumnEntry).own as OwnColumn | undefined;
 }
 
-/** What stands beside texts, of a step. */
+/** Columns of a step beside its texts. */
 export type ColumnsBeside<Step> = {
   readonly [Name in keyof Named<'beside'>]: Named<'beside'>[Name] extends keyof Step
     ? Step[Named<'beside'>[Name]]

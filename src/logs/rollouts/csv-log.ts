@@ -32,7 +32,7 @@ interface Cursor {
 }
 
 export class CsvFile {
-  /** Where the reading stands: steps come in their order, and going on costs nothing. */
+  /** Position of the reading: steps come in their order, and continuing costs nothing. */
   #cursor: Cursor | undefined;
 
   private constructor(
@@ -209,7 +209,7 @@ async function* rowsOf(file: LineFile, signal: AbortSignal | undefined): AsyncGe
       }
     }
   }
-  // Loaded where a log is CSV: it would hold up every start otherwise.
+  // Loaded if a log is CSV: it would hold up every start otherwise.
   const { CsvError, parse } = await import('csv-parse');
   // Rows of another length are named one by one below.
   const parser = parse({

@@ -120,7 +120,7 @@ interface Unread {
 
 const isUnread = (outcome: Outcome): outcome is Unread => outcome !== undefined && 'words' in outcome;
 
-/** @returns undefined where there is a log, or a problem is said */
+/** @returns undefined if there is a log, or a problem is said */
 function reasonOfNone(searched: Searched, found: FoundInputs, outcomes: ReadonlyMap<Hit, Outcome>): string | undefined {
   const unknown: Unread[] = [];
   let pickle: string | undefined;
@@ -210,8 +210,8 @@ function asRowsSay(place: Place, said: ReadonlySet<number> = new Set()): Place {
 }
 
 /**
- * By the first row that a reader knows: a heading may stand before it.
- * @throws FileError where several readers know it
+ * By the first row that a reader knows: a heading may precede it.
+ * @throws FileError if several readers know it
  */
 function recognised(
   path: string,

@@ -49,12 +49,12 @@ export interface RolloutFormat {
   readonly hasOtherFields?: boolean;
   /** Columns of a table to read beside `fields`. */
   columnsOf?(columns: readonly TableColumn[]): readonly string[];
-  /** Field that holds the step, where paths do not; it may be a path into an object. */
+  /** Field that holds the step, if paths do not; it may be a path into an object. */
   readonly stepField?: string;
   /** Fields that say what is not training, if paths do not: the first that says something counts. */
   readonly splits?: readonly RowSplit[];
   readonly runField?: string;
-  /** Where its trainer puts files, where that is not said by names that others use, too (place-names.ts). */
+  /** Its trainer's layout of files, if names that others use do not say it (place-names.ts). */
   place?(path: string): Place;
   /** Rollouts of one line. @throws {LineProblem} naming the field that is not as expected */
   rows(line: Fields, context: RowContext): readonly LoggedRollout[];
@@ -74,7 +74,7 @@ export interface RolloutFormat {
   readonly absent: Readonly<Partial<Record<RolloutColumn, string>>>;
   /** Remarks for a reader of the figures, the same for every step. */
   readonly notes: readonly string[];
-  /** Of a log: where what is said of its rows later stands, and how it is opened. */
+  /** Folder of a log's later remarks about its rows, and how it is opened. */
   readonly annotations?: {
     readonly folder: (path: string) => string | undefined;
     readonly open: (folder: string, maxMemory: number | undefined, signal?: AbortSignal) => Promise<Annotations>;
@@ -148,7 +148,7 @@ function placeIn([folder, above]: readonly Folder[], step?: string, own?: RegExp
   return { runDirectory: run?.path ?? '.', ...(step !== undefined && { step: Number(step) }) };
 }
 
-/** Where a file stands: as its trainer lays files out, and else by the one rule of names. */
+/** Place of a file: by its trainer's layout, or else by the one rule of names. */
 export function placeOf(format: RolloutFormat, path: string, root: string | undefined): Place {
   const own = format.place?.(path);
   const { step, ...names } = placeByNames(path, root, own);

@@ -45,7 +45,7 @@ export interface StepOrigin {
   readonly rewards?: RewardWeights | undefined;
 }
 
-/** @throws FileError where the rows cannot be split as the options say */
+/** @throws FileError if the rows cannot be split as the options say */
 export function gatherStep(rows: StepRows, origin: StepOrigin, options: GatherStepOptions): LoggedColumns {
   const { format, files, step, run, runDirectory } = origin;
   const notes = [...format.notes, ...origin.notes];
@@ -133,7 +133,7 @@ function noteOtherSteps(rows: StepRows, step: number, notes: string[]): void {
   if (others > 0) notes.push(`${counted(others, 'rows')} of step ${step}, as the path has it, say another step`);
 }
 
-/** Where the log has no reasoning or action of its own, by the tags. */
+/** If the log has no reasoning or action of its own, by the tags. */
 function splitTexts(
   rows: StepRows,
   tags: ReasoningTags,
@@ -169,7 +169,7 @@ function splitLists(
   return { reasoning: split.map((one) => one?.reasoning), cut: split.map((one) => one?.isCut ?? false) };
 }
 
-/** @returns undefined where neither the log nor the tags say it of any row */
+/** @returns undefined if neither the log nor the tags say it of any row */
 function truncatedOf(
   rows: StepRows,
   text: boolean[] | undefined,

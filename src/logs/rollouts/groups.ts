@@ -20,8 +20,8 @@ export interface Groups {
 
 /**
  * By runs of a length that the user says; else by ids, else by the prompts' texts, else by their tokens.
- * @returns undefined where nothing tells them
- * @throws FileError where the rows cannot be split into runs
+ * @returns undefined if nothing tells them
+ * @throws FileError if the rows cannot be split into runs
  */
 export function groupsOf(
   rows: Rows,
@@ -56,7 +56,7 @@ function promptKeys(rows: Rows, keyOf: (tokens: Int32Array) => string): (string 
   return tokens.map((list) => list && keyOf(list));
 }
 
-/** Where keys are only compared: digits take a while to write. */
+/** If keys are only compared: digits take a while to write. */
 const inMemory = (tokens: Int32Array): string =>
   bufferOver(new Uint8Array(tokens.buffer, tokens.byteOffset, tokens.byteLength)).toString('latin1');
 
@@ -127,7 +127,7 @@ function withPrompts(
 
 /**
  * Of each row its response: an episode, whose rows are turns or branches with contexts of their own, or the row by
- * itself. Undefined where rows are turns of no episode.
+ * itself. Undefined if rows are turns of no episode.
  */
 function responsesOf(rows: Rows, ids: readonly string[]): string[] | undefined {
   const [episodes, turns] = [rows.column<string>('episode'), rows.column<number>('turn')];

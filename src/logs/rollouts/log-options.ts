@@ -77,7 +77,7 @@ export function logReading(options: LogOptions): LogReading {
   return { choice, gathering: { reasoning, tagTokens, groupSize, rewardColumns } };
 }
 
-/** Whether they name the environment alone, which is known beside whatever a reader finds. */
+/** Whether they name only the environment, which is known beside whatever a reader finds. */
 export function onlyEnvironment(columns: NonNullable<LogOptions['columns']>): boolean {
   if (columns === AUTO) return false;
   const named = Object.entries(columns).filter(([, column]) => column !== undefined);

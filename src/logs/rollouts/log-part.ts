@@ -18,7 +18,7 @@ export interface LoggedRange extends Range {
 }
 
 export interface LogPart {
-  /** Undefined where neither path nor rows say it. */
+  /** Undefined if neither path nor rows say it. */
   readonly step?: number | undefined;
   readonly run?: string | undefined;
   /** What rows say of it, beside or against the path. */
@@ -38,7 +38,7 @@ export const ROW_BYTES = 1024;
 const RANGE_BYTES = 512;
 const STEP_BYTES = 2048;
 
-/** Bounds what is held of where rows stand: a few packed bytes may say another step in each row. */
+/** Bounds the index of rows that is held: a few packed bytes may say another step in each row. */
 export class RangeRoom {
   #held = 0;
   #rows = 0;
@@ -53,7 +53,7 @@ export class RangeRoom {
     this.#mostRows = isPacked ? (maxMemory ?? Number.POSITIVE_INFINITY) / ROW_BYTES : Number.POSITIVE_INFINITY;
   }
 
-  /** @throws {FileError} where there is no room for another range */
+  /** @throws {FileError} if there is no room for another range */
   take(isNewStep: boolean): void {
     this.#rows = 0;
     this.#held += RANGE_BYTES + (isNewStep ? STEP_BYTES : 0);
@@ -62,7 +62,7 @@ export class RangeRoom {
     throw new FileError({ path: this.path }, problem);
   }
 
-  /** Counts a row of the range. @throws {FileError} where its step has more than there is room for, if they are packed */
+  /** Counts a row of the range. @throws {FileError} if its step has more than there is room for, if they are packed */
   addRow(): void {
     if (++this.#rows <= this.#mostRows) return;
     const problem = `a step in it has more than ${Math.floor(this.#mostRows)} rows, for which --max-memory ${this.maxMemory} has no room: give more, or write fewer rows a step`;

@@ -236,7 +236,7 @@ export function saidIn(line: Fields, name: string): { [Column in keyof Said]?: L
   return spokenIn(messagesOf(value, name));
 }
 
-/** What stands before the assistant's first turn in a field that is a whole chat. */
+/** Messages before the assistant's first turn in a field that is a whole chat. */
 export function heardIn(line: Fields, name: string): string | undefined {
   const value = line.isText(name) ? chatIn(line.written(name) as LoggedText, name) : line.value(name);
   if (!Array.isArray(value)) return undefined;
@@ -251,7 +251,7 @@ export function spokenIn(messages: readonly Message[]): Said {
 }
 
 /**
- * The assistant's turns, one after the other: words, and calls of tools. Where the log keeps their reasoning apart, that
+ * The assistant's turns, one after the other: words, and calls of tools. If the log keeps their reasoning apart, that
  * is the reasoning. The action is what it called, else what it said last beside its reasoning.
  */
 export function spokenBy(turns: readonly Message[]): Said {
@@ -264,7 +264,7 @@ export function spokenBy(turns: readonly Message[]): Said {
   return { output, reasoning, action: (turns.at(-1) as Message).content, ...called };
 }
 
-/** A whole chat: what stands before the assistant's first turn is the prompt. */
+/** A whole chat: the messages before the assistant's first turn are the prompt. */
 export function chatOf(messages: readonly Message[]): Pick<Rollout, 'prompt' | 'output' | 'reasoning' | 'action'> {
   const first = messages.findIndex(({ role }) => role === 'assistant');
   if (first < 0) return { prompt: promptText(messages) };

@@ -1,4 +1,4 @@
-// Where bytes stop being text.
+// Finds where bytes stop being text.
 import { isUtf8 } from 'node:buffer';
 
 /** The first byte that is not UTF-8, of bytes that are not all UTF-8: its place, from 1, and what it is. */

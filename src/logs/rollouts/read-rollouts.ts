@@ -43,7 +43,7 @@ const OPTIONS: OptionTable<ReadRolloutsOptions> = {
 };
 
 /**
- * Reads the rollouts that a trainer logged, a step at a time, in the order of runs and steps. Rows of a step may stand
+ * Reads the rollouts that a trainer logged, a step at a time, in the order of runs and steps. Rows of a step may be
  * in several files, and those of several steps in one, in any order. Memory: a step or two, and blocks of a few MiB for
  * each thread.
  * @param source paths of files and folders, or globs

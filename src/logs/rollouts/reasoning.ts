@@ -12,15 +12,15 @@ export const THINK: ReasoningTags = ['<think>', '</think>'];
 /** A response, as its log has it: text, or the bytes of it. */
 export interface SplitText<T extends LoggedText = LoggedText> {
   readonly reasoning: T;
-  /** Absent where there was no closing tag. */
+  /** Absent if there was no closing tag. */
   readonly action?: string;
   /** The reasoning was opened and never closed. */
   readonly isCut: boolean;
 }
 
 /**
- * What splits responses. With a closing tag: what stands after the first opening one (or from the start) up to the first
- * closing one. With an opening one alone: what follows it. Without either: all.
+ * What splits responses. With a closing tag: what follows the first opening one (or from the start) up to the first
+ * closing one. With only an opening one: what follows it. Without either: all.
  */
 export function splitter(tags: ReasoningTags): (output: LoggedText) => SplitText {
   if (tags === 'all') return (output) => ({ reasoning: output, isCut: false });

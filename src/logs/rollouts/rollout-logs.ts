@@ -63,7 +63,7 @@ export interface LoggedPart {
   readonly stamp: string;
   /** The same of only these rows, if the file may grow. */
   readonly digest?: string | undefined;
-  /** The step that rows must say; undefined where the path says it. */
+  /** The step that rows must say; undefined if the path says it. */
   readonly step?: number | undefined;
   /** Undefined: all rows of the file. */
   readonly ranges?: readonly Range[] | undefined;
@@ -97,7 +97,7 @@ export interface FoundRollouts {
 
 /** A step as it was read. */
 export interface ReadRollouts {
-  /** Undefined where no row of it can be used. */
+  /** Undefined if no row of it can be used. */
   readonly step: LoggedColumns | undefined;
   /** Files, lines and rows that cannot be used. */
   readonly errors: readonly FileError[];

@@ -24,7 +24,7 @@ export interface RolloutStep extends Omit<StepColumns, 'group'> {
   readonly run: string;
   readonly runDirectory: string;
   readonly rows: number;
-  /** [R] indices into `groupIds`; absent where neither ids, prompts nor a run length tell groups. */
+  /** [R] indices into `groupIds`; absent if neither ids, prompts nor a run length tell groups. */
   readonly group: Int32Array | undefined;
   /**
    * By first appearance. Decimal for integers, else the id's text; the prompt's text, or its token ids joined by
@@ -49,5 +49,5 @@ export type LoggedColumns = Omit<RolloutStep, 'output' | 'reasoning'> & {
   readonly [Column in 'output' | 'reasoning']: LoggedTexts | undefined;
 };
 
-/** A text a row, or its bytes; undefined where the log has none. */
+/** A text a row, or its bytes; undefined if the log has none. */
 export type LoggedTexts = readonly (LoggedText | undefined)[];

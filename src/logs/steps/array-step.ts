@@ -124,7 +124,7 @@ function listOf(texts: readonly string[]): string {
   return texts.length === 1 && only?.startsWith('[') ? only : JSON.stringify(texts);
 }
 
-/** Undefined where the bytes are not text in this encoding. */
+/** Undefined if the bytes are not text in this encoding. */
 function textOf(bytes: Buffer, encoding: 'utf-32' | 'bytes'): string | undefined {
   if (encoding === 'bytes') return isUtf8(bytes) ? withoutPadding(bytes.toString('utf8')) : undefined;
   let text = '';
@@ -188,7 +188,7 @@ export function tensorEntry(
 /**
  * `step` of the metadata, else the only number in the name of the file: step_00120.npz.
  * @param from the file that the metadata come from
- * @throws FileError where neither tells
+ * @throws FileError if neither tells
  */
 export function withStepNumber(
   path: string,

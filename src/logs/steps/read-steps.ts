@@ -212,7 +212,7 @@ export async function listFound<Kept extends OrderedStep>(
 }
 
 /**
- * Whether a failure is that of another file among steps. Where there are no steps it is what the user has to hear
+ * Whether a failure is that of another file among steps. If there are no steps it is what the user has to hear
  * of, and so is one whose name is that of a step beside it but for the numbers.
  */
 function besideSteps(files: readonly Hit[], outcomes: readonly unknown[]): (failure: FileError, file: Hit) => boolean {

@@ -3,7 +3,7 @@ import type { RowEnvironments } from '../../checks/row-environments.js';
 import type { FileScores } from '../../engine/operations/sum-file-tokens.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
 
-/** Integer columns arrive widened to 64 bits only where the file has 64. */
+/** Integer columns arrive widened to 64 bits only if the file has 64. */
 export type StoredIntegers = Int32Array | BigInt64Array;
 
 /** A block of consecutive prompts: logprobs [count, R, T], valid until the next block is asked for. */
@@ -22,7 +22,7 @@ export type StepScores =
       /** Reads the scores once, block by block, in constant memory. */
       blocks(signal?: AbortSignal): AsyncIterable<LogprobBlock>;
       /**
-       * There where the scores stand uncompressed in a local file: calls `use` with that file while it is open, for
+       * Present if the scores are uncompressed in a local file: calls `use` with that file while it is open, for
        * operations that read it themselves. @throws FileError when it cannot be read, or changes meanwhile
        */
       inFile?<T>(use: (scores: FileScores) => Promise<T>): Promise<T>;

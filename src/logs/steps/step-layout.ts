@@ -60,7 +60,7 @@ export interface Declared {
 export interface StepLayout {
   readonly prompts: number;
   readonly rows: number;
-  /** Undefined where no tensor has a token axis. */
+  /** Undefined if no tensor has a token axis. */
   readonly tokens: number | undefined;
   readonly promptTokens: number | undefined;
 }
@@ -208,7 +208,7 @@ function idsIn<Id extends number | bigint>(group: ArrayLike<Id>): Set<Id> {
   let last: Id | undefined;
   for (let row = 0; row < group.length; row++) {
     const id = group[row] as Id;
-    // Rows of one group mostly stand together.
+    // Rows of one group are mostly adjacent.
     if (id !== last) ids.add(id);
     last = id;
   }

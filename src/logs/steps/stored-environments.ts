@@ -16,7 +16,7 @@ export type EnvironmentFailure = (row: number | undefined, problem: string) => n
 /**
  * @param ids [R] the tensor `environment`, where the file has it
  * @param group [R]
- * @returns undefined where no row is named one
+ * @returns undefined if no row is named one
  */
 export function storedEnvironments(
   ids: StoredIntegers | undefined,

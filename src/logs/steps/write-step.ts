@@ -34,7 +34,7 @@ export interface StepToWrite {
   run?: string | undefined;
   /** Further strings for `__metadata__`, such as time, temperature, model, environment, profile. */
   metadata?: Readonly<Record<string, string>> | undefined;
-  /** log p(token t of row r | prompt p, its tokens before t), [P, R, T]. Past a row's length anything may stand. */
+  /** log p(token t of row r | prompt p, its tokens before t), [P, R, T]. Past a row's length the content is ignored. */
   logprobs?: WrittenTensor | undefined;
   /** float32 or float64 [R, P], in place of `logprobs`: its sums over tokens. */
   sums?: HostTensor | undefined;
@@ -62,7 +62,7 @@ export interface StepToWrite {
   episode?: StoredIntegers | undefined;
   /** [R] its number within the trajectory. */
   turn?: StoredIntegers | undefined;
-  /** [R] name of the environment of each row, null where it has none; or what a step that was read has. A prompt has one. */
+  /** [R] environment of each row by name, null if it has none; or that of a step that was read. A prompt has one. */
   environments?: EnvironmentLabels | RowEnvironments | undefined;
   /** [R, T] the policy's entropy at each sampled token. */
   tokenEntropy?: WrittenTensor | undefined;

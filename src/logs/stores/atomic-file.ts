@@ -131,7 +131,7 @@ export async function writeWhole(path: string, text: string | Buffer, mode?: num
 }
 
 /**
- * A file that was not there. What stands under its name goes first: what a process of this number left that was killed,
+ * A file that was not there. What has its name goes first: what a process of this number left that was killed,
  * or, in a directory that others write to, a link that would lead the bytes to another file of this user.
  */
 async function openNew(path: string, mode: number): Promise<FileHandle> {

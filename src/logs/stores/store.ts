@@ -33,7 +33,7 @@ export async function openBytes(path: string, options: OpenOptions = {}): Promis
 }
 
 /**
- * Undefined where there is no such file.
+ * Undefined if there is no such file.
  * @throws FileError when it is there and cannot be read, or is a link to what is not there
  */
 export async function openIfThere(path: string, options: OpenOptions = {}): Promise<ByteSource | undefined> {

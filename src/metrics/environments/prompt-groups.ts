@@ -123,7 +123,7 @@ function apartBy(nats: Uint16Array, columns: number): ApartOf {
   return (one, other) => ((own[one] as number) - at(one, other) + (own[other] as number) - at(other, one)) / 2;
 }
 
-/** The mean over all pairs of one group, of which something is known; 0 where there are none. */
+/** The mean over all pairs of one group, of which something is known; 0 if there are none. */
 function* meanWithin(apartOf: ApartOf, ofColumn: Int32Array): Interruptible<number> {
   let [sum, pairs] = [0, 0];
   for (let one = 0; one < ofColumn.length; one++) {

@@ -27,7 +27,7 @@ export interface MeasuredTexts<Step extends TextRows> {
 }
 
 /**
- * @param boundWithin the bound of I(X;Z|E) of the step, were these its environments; undefined where there is none
+ * @param boundWithin the bound of I(X;Z|E) of the step, were these its environments; undefined if there is none
  */
 export async function textBlocksNote<Step extends TextRows>(
   { step, groups: ofRows, prompts, bound, pValue }: MeasuredTexts<Step>,

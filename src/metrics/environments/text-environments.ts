@@ -11,7 +11,7 @@ interface TextValues {
 
 export interface TextEnvironments<Figures> {
   readonly environments: readonly EnvironmentFigures<Figures>[];
-  /** Nats; undefined where no environment has a bound. */
+  /** Nats; undefined if no environment has a bound. */
   readonly boundWithin: number | undefined;
 }
 

@@ -128,7 +128,7 @@ function flatKeysOf(key: string): FlatKeys {
   return keys;
 }
 
-/** Every key that `flattenCertainty` can give of a figure; where it has the batch interval alone, of that. */
+/** Every key that `flattenCertainty` can give of a figure; if it has only the batch interval, of that. */
 export function certaintyKeys(key: string, batchOnly = false): string[] {
   const keys = flatKeysOf(key);
   return batchOnly ? [keys.batchLow, keys.batchHigh] : Object.values(keys);

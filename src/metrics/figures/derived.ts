@@ -1,5 +1,5 @@
-// Figures that follow from another one (−x, exp x, x less a constant): their values, intervals and errors, made in one way
-// whatever measured the other.
+// Figures that follow from another one (−x, exp x, x less a constant): their values, intervals and errors, made in one
+// way whatever measured the other.
 import type { Certainty, Interval } from '../step-metrics.js';
 import type { DerivedFigure, EngineCertainty, ScoreFigure, ValueOrReason } from './figure.js';
 import { SCORE_FIGURES } from './score-figures.js';
@@ -8,7 +8,7 @@ export function isDerived(entry: ScoreFigure): entry is DerivedFigure {
   return 'by' in entry;
 }
 
-/** What both profiles have alike, and what one has alone. */
+/** What both profiles have alike, and what only one has. */
 export function isOfProfile(entry: ScoreFigure, profile: 'strict' | 'ragen'): boolean {
   return entry.profile === undefined || entry.profile === profile;
 }
@@ -25,7 +25,7 @@ export function engineCertainty(entry: ScoreFigure): (EngineCertainty & { readon
   return base && 'certainty' in base && base.certainty ? { ...base.certainty, ...entry.by } : undefined;
 }
 
-/** Whether a step can have an interval of the figure: all five companions, or that of the batch alone. */
+/** Whether a step can have an interval of the figure: all five companions, or only that of the batch. */
 export function intervalOf(entry: ScoreFigure): 'all' | 'batch' | undefined {
   if ('subset' in entry) return entry.batchOnly ? 'batch' : undefined;
   if (engineCertainty(entry) !== undefined) return 'all';

@@ -33,7 +33,7 @@ export class EqualPrompts {
   }
 }
 
-/** The same ids in 32 bits; undefined where one is not an integer, or does not fit. */
+/** The same ids in 32 bits; undefined if one is not an integer, or does not fit. */
 export function narrowed(tokens: Exclude<Integers, Int32Array>): Int32Array | undefined {
   const words = new Int32Array(tokens.length);
   for (let at = 0; at < words.length; at++) {

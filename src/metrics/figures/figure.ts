@@ -14,7 +14,7 @@ export interface FigureWords {
   readonly advice: string;
 }
 
-/** Figures that stand beside another one under its key and an ending. */
+/** Figures beside another one, under its key and an ending. */
 export type Companion = 'batch_low' | 'batch_high' | 'population_low' | 'population_high' | 'p_value';
 
 /** A metric of Prometheus, without `collapsar_`; where two figures share one, the first has the help. */
@@ -36,7 +36,7 @@ export interface ScreenColumn {
   readonly scale?: 'positive' | 'share' | 'signed';
   /** Key of a level that the trend is drawn against. */
   readonly chance?: string;
-  /** Titles of the columns behind it that say how sure it is, which `strict` alone can. */
+  /** Titles of the columns behind it that say how sure it is, which only `strict` can. */
   readonly interval?: string;
   readonly pValue?: string;
 }
@@ -45,7 +45,7 @@ export interface ScreenColumn {
 export interface Shown {
   /** Its name in the report, after which those of its companions are made. */
   readonly report?: string;
-  /** What stands beside it in the report and in sinks. */
+  /** Companions of it in the report and in sinks. */
   readonly companions?: readonly Companion[];
   /** Goes to sinks unless they are asked for all figures. */
   readonly sinks?: true;
@@ -90,7 +90,7 @@ export interface PairsFound {
 export type ValueOrReason = number | string;
 
 /**
- * What a figure is where only a plan's pairs are scored: one that the engine estimates, with its interval; a value that is
+ * What a figure is if only a plan's pairs are scored: one that the engine estimates, with its interval; a value that is
  * exact; whether the own prompt is among the best `k`, which has certain bounds; or nothing, as it takes every pair.
  */
 export type OfPairs =

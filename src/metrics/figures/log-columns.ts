@@ -10,19 +10,19 @@ export interface RolloutFigures {
   /** True (or 1) where the row was cut off by the length limit: for `truncated_share`. */
   readonly truncated?: readonly boolean[] | Uint8Array | undefined;
   /**
-   * ln p of the sampled tokens under their own prompt, nats: for H(Z|X) at its true value. Undefined where it is not
+   * ln p of the sampled tokens under their own prompt, nats: for H(Z|X) at its true value. Undefined if it is not
    * known.
    */
   readonly logprobs?: readonly (ArrayLike<number> | undefined)[] | undefined;
   /** The same as `logprobs` by the trainer's own forward pass, before the update: how far inference is from training. */
   readonly trainerLogprobs?: readonly (ArrayLike<number> | undefined)[] | undefined;
-  /** Entropy of the policy, mean over the row's tokens, nats; NaN where it is not known. */
+  /** Entropy of the policy, mean over the row's tokens, nats; NaN if it is not known. */
   readonly entropies?: ArrayLike<number> | undefined;
 }
 
 interface LogColumn<Values> {
   readonly figures: readonly NamedFigure[];
-  /** Why its figures are absent where it is. */
+  /** Why its figures are absent if it is. */
   readonly missing: string;
   /** Of its figures, in their order; a text says why there is none. */
   values(column: Values, beside: RolloutFigures): readonly number[] | string;

@@ -1,7 +1,7 @@
 // Whole powers that are the same bits on every version of Node.
 
 /**
- * base^exponent by products alone. `**` and Math.pow round differently from one version of Node to another, and the
+ * base^exponent by products only. `**` and Math.pow round differently from one version of Node to another, and the
  * results of a run do not depend on which of them computed it.
  * @param exponent a whole number, not negative
  */

@@ -22,12 +22,12 @@ export const ALL_TEXT_FIGURES: readonly NamedFigure[] = [...TEXT_FIGURES, WITHIN
 
 export const METRIC_EXPLANATIONS = explanationsOf([...ALL_SCORE_FIGURES, ...ROW_FIGURES, ...FIGURE_FORMS]);
 
-/** Of the figures that texts alone have. */
+/** Of the figures that only texts have. */
 export const TEXT_EXPLANATIONS = explanationsOf(
   ALL_TEXT_FIGURES.filter(({ words }) => SCORE_FIGURES.every((entry) => entry.words !== words)),
 );
 
-/** Figures with the same words are explained together, where the first of them stands. */
+/** Figures with the same words are explained together, at the first of them. */
 function explanationsOf(figures: readonly NamedFigure[]): MetricExplanation[] {
   const keys = new Map<FigureWords, Set<string>>();
   for (const { key, words } of figures) keys.set(words, (keys.get(words) ?? new Set()).add(key.replace(/@\d+$/, '@k')));

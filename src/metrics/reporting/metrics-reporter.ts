@@ -43,10 +43,10 @@ export function metricsReporter(
   const label: SampleLabel = options.label ?? `collapse_${options.sampler?.kind ?? 'first_turn'}_sample`;
   const zeroLength = zerosIn(lengths);
 
-  /** Metrics about the rows themselves, which stand outside the sample's prefix (docs/reference/metrics.md). */
+  /** Metrics about the rows themselves, which are outside the sample's prefix (docs/reference/metrics.md). */
   function aboutRows(selection: RowSelection): Record<string, number> {
     const about: Record<string, number> = {};
-    // The reference gives this one only where it has all turns of the trajectories.
+    // The reference gives this one only if it has all turns of the trajectories.
     if (profile === 'strict' || (options.sampler && options.sampler.kind !== 'first_turn')) {
       if (shape.rows > 0) about['collapse/valid_thinking_rate'] = (shape.rows - zeroLength) / shape.rows;
     }

@@ -80,7 +80,7 @@ export class RunningState {
 
   /**
    * Takes in the spread of one computed step and returns the average with it: the value itself the first time.
-   * @param current of the step's marginals, nats; NaN where there is no spread, which `strict` passes over
+   * @param current of the step's marginals, nats; NaN if there is no spread, which `strict` passes over
    * @param step training step; default one after the last. A step that is not later than the last counts as the next
    *   one.
    * @throws {ArgumentError} for what would make a state that `from` does not take

@@ -1,7 +1,7 @@
 // Which figures a report, a sink and a dashboard show, and under which names: read off the figures' entries.
 import type { Companion, Gauge, NamedFigure } from '../figures/figure.js';
 
-/** What stands behind a figure's name in a report for its companions. */
+/** Endings of a figure's name in a report for its companions. */
 const IN_REPORT: Readonly<Record<Companion, string>> = {
   batch_low: 'low',
   batch_high: 'high',

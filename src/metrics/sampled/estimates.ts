@@ -31,7 +31,7 @@ const OPTIONS: OptionTable<EstimateOptions> = { confidence: CONFIDENCE, ...OPERA
 export interface ErrorParts {
   /** Standard error from the sampling of responses. */
   readonly responses: number;
-  /** Standard error from the drawing of negatives; 0 where all are scored. */
+  /** Standard error from the drawing of negatives; 0 if all are scored. */
   readonly negatives: number;
   /** By how much the interval reaches further down and up for bias that may remain. */
   readonly biasBelow: number;
@@ -58,7 +58,7 @@ export interface PairEstimates {
     readonly zeroLength: number;
     /** Rows left out because a score of theirs is NaN or infinite. */
     readonly nonFinite: readonly number[];
-    /** Rows left out because all of their scores are 0, as log-probs never are. Missing where there are none. */
+    /** Rows left out because all of their scores are 0, as log-probs never are. Missing if there are none. */
     readonly placeholders?: readonly number[];
   };
   readonly cost: PlanCost;

@@ -30,7 +30,7 @@ export interface ScorePlanInput {
 
 /** Options of `planScores`. */
 export interface ScorePlanOptions {
-  /** Negatives of each row, at least 3 (4 with `promptTurns`); where there are no more, every pair is scored. */
+  /** Negatives of each row, at least 3 (4 with `promptTurns`); if there are no more, every pair is scored. */
   readonly negatives: number;
   /** The same seed draws the same pairs. Default 0. */
   readonly seed?: number | undefined;
@@ -136,7 +136,7 @@ export interface ScorePlan extends Pairs {
 
 /**
  * Chooses the pairs to score: the own prompt of each row and `negatives` others, uniformly without replacement, or
- * `hardShare` of them among the prompts of the same turn. Every row draws for itself, by seed and row number alone.
+ * `hardShare` of them among the prompts of the same turn. Every row draws for itself, by seed and row number only.
  * @throws {ArgumentError} for arguments that contradict each other or are out of range
  * @example
  * import { planScores } from 'collapsar/sampling';
@@ -155,7 +155,7 @@ export interface PlanStep {
   readonly columns: Columns;
   /** [R] tokens of each row. */
   readonly lengths: ArrayLike<number>;
-  /** [P] turn of each canonical column, numbered from 0; undefined where negatives are not drawn by turn. */
+  /** [P] turn of each canonical column, numbered from 0; undefined if negatives are not drawn by turn. */
   readonly turns: Int32Array | undefined;
 }
 

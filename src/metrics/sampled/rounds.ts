@@ -67,10 +67,10 @@ export interface ScoreRound extends Pairs {
   readonly byPrompt: readonly PromptPairs[];
 }
 
-/** Why the scoring ended: narrow enough; all pairs are scored; or the noise of the responses alone is too wide. */
+/** Why the scoring ended: narrow enough; all pairs are scored; or the noise of the responses by itself is too wide. */
 export type RoundsEnd = 'width' | 'all scored' | 'responses';
 
-/** Where scoring in rounds stands. */
+/** Progress of scoring in rounds. */
 export interface RoundsResult {
   readonly done: boolean;
   readonly reason: RoundsEnd | undefined;
@@ -155,7 +155,7 @@ export class ScoreRounds {
     return this.result();
   }
 
-  /** How it stands: whether and why scoring is done, and the estimates of the last look. */
+  /** Progress: whether and why scoring is done, and the estimates of the last look. */
   result(): RoundsResult {
     return {
       done: this.#reason !== undefined,

@@ -32,7 +32,7 @@ export interface SamplerOptions {
 /** Draws with replacement are held in memory, however few rows there are. */
 const MOST_DRAWS = 2 ** 24;
 
-/** A sampler's name alone stands for it with its defaults. */
+/** A sampler's name means the sampler with its defaults. */
 export function samplerOptions(sampler: SamplerKind | SamplerOptions): SamplerOptions {
   return typeof sampler === 'string' ? { kind: sampler } : sampler;
 }
@@ -115,7 +115,7 @@ function checkColumns(episodes: ArrayLike<number | bigint>, turns: ArrayLike<num
  * @param usable whether a row, by index, may be drawn. Default: all
  * @param profile under `ragen`, as in the reference, `trajectory` draws no more often than there are usable rows, picks
  *   trajectories without any too, and loses those draws
- * @returns indices of rows, in the order drawn; empty where no row is usable
+ * @returns indices of rows, in the order drawn; empty if no row is usable
  * @throws {ArgumentError} as firstTurnRows(), or for an option that is out of range
  */
 export function sampleRows(

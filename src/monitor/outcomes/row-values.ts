@@ -9,7 +9,7 @@ import type { RewardValues } from '../../filter/index.js';
 
 /** One number a row. */
 export type RowNumbers = Float64Array | Float32Array | Int32Array | Uint32Array | Uint8Array | readonly number[];
-/** One reward a row: null where there is none. */
+/** One reward a row: null if there is none. */
 export type RowRewards = RowNumbers | readonly (number | null | undefined)[];
 /** One yes or no a row. */
 export type RowFlags = Uint8Array | readonly (boolean | number)[];

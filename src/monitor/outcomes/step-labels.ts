@@ -24,7 +24,7 @@ export interface StepLabels {
   readonly episodes?: Integers | undefined;
   /** … and [R] its turn number within it. */
   readonly turns?: Integers | undefined;
-  /** [R] name of the environment of each row; null where it has none. A prompt has one. */
+  /** [R] name of the environment of each row; null if it has none. A prompt has one. */
   readonly environments?: EnvironmentLabels | undefined;
   /** Overrides the cadence: true has this step scored, false has it not. */
   readonly due?: boolean | undefined;
@@ -40,7 +40,7 @@ export interface OpenLabels {
   readonly promptTokens: StepLabels['promptTokens'];
   readonly episodes: Integers | undefined;
   readonly turns: Integers | undefined;
-  /** Undefined where no row has a name of one. */
+  /** Undefined if no row has a name of one. */
   readonly environments: RowEnvironments | undefined;
   readonly columns: Columns;
 }
@@ -106,7 +106,7 @@ export function scoresOf(
   };
 }
 
-/** Group id of the prompt that stands at index `prompt` of the columns. */
+/** Group id of the prompt at index `prompt` of the columns. */
 export function groupOfPrompt(labels: OpenLabels, prompt: number): number | bigint {
   if (labels.columnGroups !== undefined) return labels.columnGroups[prompt] as number | bigint;
   const row = labels.columns.own.indexOf(labels.columns.position[prompt] as number);

@@ -22,7 +22,7 @@ import type { OpenLabels } from './step-labels.js';
 /** One value a row, [R], in the order of `groups`. Everything may be missing: what needs it is then not given. */
 export interface StepOutcomes {
   /**
-   * Reward of the row's rollout; null where there is none, which counts as NaN does. Turns of one trajectory each have
+   * Reward of the row's rollout; null if there is none, which counts as NaN does. Turns of one trajectory each have
    * the trajectory's reward, or the option `turnRewards` says what theirs make.
    */
   readonly rewards?: RowRewards | undefined;

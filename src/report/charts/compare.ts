@@ -83,7 +83,7 @@ export function compareOption(runs: readonly RunData[], theme: Theme, size: Size
   };
 }
 
-/** The last step that all of them have; undefined where there is none. */
+/** The last step that all of them have; undefined if there is none. */
 export function lastCommonStep(runs: readonly RunData[]): number | undefined {
   const [first, ...others] = runs;
   const sets = others.map(({ steps }) => new Set(steps));

@@ -1,4 +1,4 @@
-// Charts that place their shapes themselves, in pixels: no axis of the library stands between.
+// Draws charts that place their shapes themselves, in pixels, without an axis of the library.
 import { baseOption, type ChartOption, drawnSeries, type Shape, type Size } from './chart-option.js';
 import type { Theme } from './theme.js';
 

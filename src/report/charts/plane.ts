@@ -153,7 +153,7 @@ function trailShapes(
   );
   const last = points.length - 1;
   const name = run.head.name.length > 24 ? `${run.head.name.slice(0, 23)}…` : run.head.name;
-  // Runs begin at one place: only where they end are they named.
+  // Runs begin at one place, so they are named at their ends.
   const marks: [text: string, at: number][] = [
     ['', 0],
     ...(isAlarm && since !== null && place < last - 1 ? [[`since ${since}`, place] as [string, number]] : []),

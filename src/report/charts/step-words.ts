@@ -78,7 +78,7 @@ export function stepSentence(
   return `step ${step}: ${parts.join('; ')}`;
 }
 
-/** How many of its prompts a step tells apart, in words: exp of its MI; nothing where it has none. */
+/** How many of its prompts a step tells apart, in words: exp of its MI; nothing if it has none. */
 export function toldApartAt({ figures }: Pick<RunData, 'figures'>, at: number): string[] {
   const [mi, bound] = [figures.mi?.[at] ?? Number.NaN, figures.bound?.[at] ?? Number.NaN];
   return Number.isNaN(mi) || !(bound > 0) ? [] : [toldApart(mi, Math.round(Math.exp(bound)))];
@@ -101,14 +101,14 @@ export function storyTable({ steps, figures, regimes }: RunData, range?: readonl
 
 export interface EnvironmentLine {
   readonly name: string;
-  /** Its dependence at every step of the run; NaN where it had none. */
+  /** Its dependence at every step of the run; NaN if it had none. */
   readonly mi: Float32Array;
   readonly last: number;
   /** Prompts at the last step that it was measured at. */
   readonly prompts: number;
-  /** Of its own first five steps; NaN where these tell nothing. */
+  /** Of its own first five steps; NaN if these tell nothing. */
   readonly share: number;
-  /** Of the gravest verdict that holds and names it. */
+  /** Of the most severe verdict that holds and names it. */
   readonly severity: 'critical' | 'warning' | 'info' | undefined;
 }
 

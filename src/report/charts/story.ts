@@ -254,7 +254,7 @@ const PANELS: Readonly<Record<Panel['name'], Draw>> = {
 
 const percentLabel = (value: number): string => `${Math.round(value)}%`;
 
-/** An axis of values whose title stands above it; figures may lie below 0. */
+/** An axis of values with its title above it; figures may lie below 0. */
 export const titledAxis = (theme: Theme, name: string, limits: { min: number; max: number }): ChartOption => ({
   ...limits,
   name,
@@ -297,7 +297,7 @@ function bandOf({ run, pixels, first, last }: PanelDrawing, name: string, color:
   return [band(visibleBand(steps, low, high, spanOf(steps, [first, last]), pixels), color, place)];
 }
 
-/** Where chance alone explains the figure, as far as one can tell. */
+/** Range in which chance explains the figure, as far as can be known. */
 function hollow({ run, span, theme }: PanelDrawing, name: string, color: string, place: Place): ChartOption {
   const [values, ps] = [run.figures[name], run.figures[`${name}_p`]];
   const points: Point[] = [];
@@ -322,7 +322,7 @@ function guideLines({ first, last, theme }: PanelDrawing, start: number, place: 
   return [at(0.5, '½ of start'), at(0.75, '¾')];
 }
 
-/** Least and largest of some figures; 0 where they have no value. */
+/** Least and largest of some figures; 0 if they have no value. */
 function extent({ run, span }: PanelDrawing, names: readonly string[]): [number, number] {
   let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const name of names) {
@@ -408,7 +408,7 @@ const SIGNS = { critical: '✖', warning: '▲', info: '·' } as const;
 
 type OnLane = (step: number) => [number, number];
 
-/** In pixels: from where to where, and the mark of the step at which it was said; undefined where none of it is shown. */
+/** In pixels: from where to where, and the mark of the step at which it was said; undefined if none of it is shown. */
 function barOf({ since, raised, until, holds }: Stretch, at: OnLane, { first, last }: PanelDrawing) {
   if (since > last || until < first) return undefined;
   const [x, y] = at(Math.max(first, since));

@@ -1,5 +1,5 @@
 // Colours by what they mean, for light and dark. Okabe and Ito's, which those tell apart who do not see all colours;
-// no meaning hangs on a colour alone.
+// no meaning depends on colour only.
 
 export interface Theme {
   readonly name: 'light' | 'dark';

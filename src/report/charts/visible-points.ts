@@ -16,7 +16,7 @@ export function spanOf(steps: ArrayLike<number>, [first, last]: readonly [number
   return { from, to: Math.min(steps.length, firstAtLeast(steps, last) + 1) };
 }
 
-/** The first place whose step is at least this one; the length where there is none. Steps rise. */
+/** The first place whose step is at least this one; the length if there is none. Steps rise. */
 export function firstAtLeast(steps: ArrayLike<number>, step: number): number {
   let [low, high] = [0, steps.length];
   while (low < high) {

@@ -5,7 +5,7 @@ import { reportKeys } from '../../metrics/reporting/shown-figures.js';
 import type { StepRecord } from '../../step/step-record.js';
 import type { FigureName } from '../report.js';
 
-/** Labels under which a record's figures stand, the one that the judge reads first. */
+/** Labels of a record's figures, the one that the judge reads first. */
 const SCORES = ['collapse_first_turn_sample', 'collapse_trajectory_sample', 'collapse_turn_sample'] as const;
 const TEXT = 'text';
 

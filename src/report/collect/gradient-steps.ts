@@ -5,7 +5,7 @@ import type { GradientBucket, GradientStep } from '../report.js';
 /** The reference's keys, of all groups or of those that the filter keeps (gradient_reporter.py). */
 const KEY = /^grad_norm(?:_prefilter)?\/(bucket_\d+|all)\/(\w+)$/;
 
-/** @returns undefined where the step has no norms */
+/** @returns undefined if the step has no norms */
 export function gradientsOf(record: StepRecord): GradientStep | undefined {
   const found = new Map<string, Map<string, number>>();
   for (const [key, value] of Object.entries(record)) {

@@ -38,7 +38,7 @@ export class StatusReader {
     const { kind, since, raised, step, environment, environments } = verdict;
     const key = keyOf(verdict);
     const before = this.#stretches.get(key);
-    // What is true of other environments may be less grave: words stay with their severity.
+    // What is true of other environments may be less severe: words stay with their severity.
     const isLess = before !== undefined && GRAVITY.indexOf(verdict.severity) < GRAVITY.indexOf(before.severity);
     const { severity, sentence, advice } = isLess ? before : verdict;
     this.#stretches.set(key, {

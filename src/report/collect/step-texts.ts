@@ -32,7 +32,7 @@ export function textOfRow(row: Readonly<Record<string, unknown>>): ShownText {
   };
 }
 
-/** Little-endian, wherever they stand. */
+/** Little-endian, at any alignment. */
 function uint16sOf(bytes: Uint8Array): Uint16Array {
   return Uint16Array.from({ length: bytes.length >> 1 }, (_, at) => {
     return (bytes[2 * at] as number) | ((bytes[2 * at + 1] as number) << 8);

@@ -18,7 +18,7 @@ export const live = signal<{ readonly state: 'none' | 'connected' | 'lost'; read
   arrivals: [],
 });
 
-/** Name and folder of the run that is looked at; the gravest without. */
+/** Name and folder of the run that is looked at; the most severe without. */
 const chosenRun = signal('');
 /** A training step; the last that was measured without. */
 export const cursorStep = signal<number | undefined>(undefined);
@@ -63,7 +63,7 @@ export const MOST_SIDE = 8;
 /** Titles of the runs that the reader holds side by side; none: as the page sees fit. */
 const chosenSide = signal<readonly string[]>([]);
 
-/** Runs side by side: those that were chosen, else the gravest. */
+/** Runs side by side: those that were chosen, else the most severe. */
 export const side = computed<readonly RunData[]>(() => {
   const chosen = runs.value.filter((one) => chosenSide.value.includes(titleOf(one)));
   return (chosen.length > 0 ? chosen : runs.value).slice(0, MOST_SIDE);

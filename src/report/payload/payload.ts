@@ -22,7 +22,7 @@ interface RunEntry {
   readonly head: RunHead;
   readonly prompts?: Pick<PromptTable, 'ids' | 'reasons' | 'causes'>;
   readonly matrices: readonly Pick<Matrix, 'step' | 'source' | 'ids' | 'prompts'>[];
-  /** Left out where there are none. */
+  /** Left out if there are none. */
   readonly gradients?: readonly GradientStep[];
   /** Missing in reports of before there were any. */
   readonly texts?: readonly TextsEntry[];

@@ -51,8 +51,8 @@ export class PageServer {
   }
 
   /**
-   * @throws {ArgumentError} where it cannot listen, or other machines could ask without a token
-   * @throws {FileError} where the package was built without the page
+   * @throws {ArgumentError} if it cannot listen, or other machines could ask without a token
+   * @throws {FileError} if the package was built without the page
    */
   static async listen(live: LiveReport, { host, port, token }: PageServerOptions): Promise<PageServer> {
     if (token === undefined && !isLoopback(host)) {

@@ -21,7 +21,7 @@ const SCHEDULERS = ['SLURM_JOB_ID', 'PBS_JOBID', 'LSB_JOBID'];
 
 /**
  * @param given by option or variable; '' for none at all
- * @returns what every request must bring; undefined where only this user could ask
+ * @returns what every request must bring; undefined if only this user could ask
  */
 export async function pageToken(
   given: string | undefined,

@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 export interface Guard {
   /** Address that is listened at. */
   readonly host: string;
-  /** Asked of every request; undefined: the address is one of this machine alone. */
+  /** Required of every request; undefined: only this machine can reach the address. */
   readonly token: string | undefined;
 }
 
@@ -22,7 +22,7 @@ export function isLoopback(host: string): boolean {
   return LOOPBACK.test(host.includes(':') ? `[${host.replace(/^\[|\]$/g, '')}]` : host);
 }
 
-/** @returns why a request is refused; undefined where it is not */
+/** @returns why a request is refused; undefined if it is not */
 export function refusal(
   { headers, url }: GuardedRequest,
   { host, token }: Guard,

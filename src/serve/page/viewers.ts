@@ -22,7 +22,7 @@ export class Viewers {
     return this.#open.size;
   }
 
-  /** @param lastId of the last event that this viewer had; undefined where it comes for the first time */
+  /** @param lastId of the last event that this viewer had; undefined if it comes for the first time */
   add(response: ServerResponse, lastId: string | undefined): void {
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store' });
     response.write('retry: 1000\n\n');

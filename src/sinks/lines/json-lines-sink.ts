@@ -28,7 +28,7 @@ export const LINE_SHAPES = {
 /** Of a line, at its end: more than any step has. */
 const LAST_BYTES = 2 ** 20;
 
-/** Steps that stand there already are not written again: a line cannot be taken back. */
+/** Steps that are there already are not written again: a line cannot be taken back. */
 export class JsonLinesSink implements Sink {
   readonly #folder: string;
   readonly #shape: LineShape;

@@ -13,7 +13,7 @@ const RECORDS: LineShape = {
   line: ({ record }) => record,
 };
 
-/** Every figure, whatever is asked of other sinks. Prompts and heat maps are those of the live page alone. */
+/** Every figure, whatever is asked of other sinks. Only the live page has prompts and heat maps. */
 export class ResultsSink implements Sink {
   readonly #folder: string;
   readonly #records: JsonLinesSink;

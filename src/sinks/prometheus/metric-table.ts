@@ -18,7 +18,7 @@ export interface FigureRow extends MetricRow {
   readonly texts?: string;
 }
 
-/** Labelled by run and sample (first_turn, trajectory, turn; text: what texts alone say). */
+/** Labelled by run and sample (first_turn, trajectory, turn; text: from texts only). */
 export const FIGURES: readonly FigureRow[] = figureRows();
 
 /** A gauge is one row, whether scores or texts have it, or both. */

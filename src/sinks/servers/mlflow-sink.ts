@@ -98,7 +98,7 @@ export class MlflowSink implements Sink {
   async #openExperiment(): Promise<string> {
     const { part: name } = this.#server;
     const find = async (): Promise<string | undefined> => {
-      // The name of an experiment is asked for in a search: get-by-name is a GET, and answers 404 where there is none.
+      // The name of an experiment is asked for in a search: get-by-name is a GET, and answers 404 if there is none.
       const asked = { filter: `name = '${name.replaceAll("'", "\\'")}'`, max_results: 1 };
       const found = (await this.#ask('experiments/search', asked)) as { experiments?: { experiment_id: string }[] };
       return found.experiments?.[0]?.experiment_id;

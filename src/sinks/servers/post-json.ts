@@ -1,4 +1,4 @@
-// JSON to a server of dashboards and back: asked again where the network or the server is short of breath.
+// JSON to a server of dashboards and back: asked again if the network or the server is short of breath.
 import { setTimeout as pause } from 'node:timers/promises';
 import { answeredObject, askServer, TooLongAnswer, WrongAnswer } from '../../checks/servers/bounded-answer.js';
 

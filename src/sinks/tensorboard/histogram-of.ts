@@ -3,7 +3,7 @@ import type { Histogram } from './events.js';
 
 const BUCKETS = 30;
 
-/** @returns undefined where there is no finite number */
+/** @returns undefined if there is no finite number */
 export function histogramOf(values: readonly number[]): Histogram | undefined {
   const finite = values.filter(Number.isFinite);
   if (finite.length === 0) return undefined;

@@ -6,7 +6,7 @@ import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { RewardBucket } from './reward-buckets.js';
 
-/** Norms of the gradients that the rows of one bucket give, each loss term alone, before any update. */
+/** Norms of the gradients that the rows of one bucket give, each loss term by itself, before any update. */
 export interface GradientNorms {
   /** Norm of the policy loss's gradient. */
   readonly task: number;
@@ -27,7 +27,7 @@ export interface BucketDecomposition {
   readonly task: number;
   /** kl + entropy, as the reference adds them: an upper bound of the norm of their sum. */
   readonly regularization: number;
-  /** task / (task + regularization); null where both are 0. */
+  /** task / (task + regularization); null if both are 0. */
   readonly taskShare: number | null;
 }
 

@@ -11,7 +11,7 @@ export interface GroupRewards {
   readonly id: number | bigint;
   /** Its rows, ascending. */
   readonly rows: readonly number[];
-  /** Sample std (ddof 1) of the reward over the group's rollouts; NaN where there is one rollout only. */
+  /** Sample std (ddof 1) of the reward over the group's rollouts; NaN if there is one rollout only. */
   readonly std: number;
 }
 

@@ -3,7 +3,7 @@
 import type { Profile } from '../../metrics/step-metrics.js';
 import type { StepRows } from '../step-input.js';
 
-/** @param std mean in-group std of the rewards; undefined where there is none */
+/** @param std mean in-group std of the rewards; undefined if there is none */
 export function rolloutMetrics(
   { groups, valid, entropies, responseLengths, success, lengths: given }: Omit<StepRows, 'rewards' | 'outcomes'>,
   profile: Profile,

@@ -32,7 +32,7 @@ export interface StepBuckets {
 }
 
 /**
- * @param filter undefined where the step has no rewards
+ * @param filter undefined if the step has no rewards
  * @throws {ArgumentError} for gradient norms of other buckets
  */
 export function stepBuckets(rows: SettledRows, filter: FilterResult | undefined, rules: BucketRules): StepBuckets {
@@ -56,7 +56,7 @@ export function checkBuckets(buckets: ResolvedBuckets | false, argument: string)
   throw new ArgumentError(argument, 'this monitor has no buckets: construct it with the option `buckets`');
 }
 
-/** @returns undefined where there are to be none, or the step has no rewards */
+/** @returns undefined if there are to be none, or the step has no rewards */
 export function bucketsOf(
   { rewards, ...values }: SettledRows,
   filter: FilterResult | undefined,

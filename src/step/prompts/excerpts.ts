@@ -16,7 +16,7 @@ const LEFT_OUT = ' […] ';
 export interface StepExcerpts {
   /** Rows that they were chosen from: those that text figures are made of. */
   readonly rows: number;
-  /** Rising by `specificity`; where there are no text figures, the first ones. */
+  /** Rising by `specificity`; if there are no text figures, the first ones. */
   readonly rollouts: readonly Excerpt[];
 }
 
@@ -26,7 +26,7 @@ export interface Excerpt {
   readonly row: number;
   /** Id of its group, as the log has it. */
   readonly group: string;
-  /** Null where the log has neither text nor tokens of it. Ids of tokens are joined by spaces. */
+  /** Null if the log has neither text nor tokens of it. Ids of tokens are joined by spaces. */
   readonly prompt: string | null;
   /** Characters of the whole prompt. */
   readonly promptLength: number;
@@ -36,10 +36,10 @@ export interface Excerpt {
   readonly reward: number | null;
   /**
    * Log of how likely its features are under its own prompt, less the mean of that under the others: nats a feature.
-   * Null where there are no text figures.
+   * Null if there are no text figures.
    */
   readonly specificity: number | null;
-  /** Tokens of the whole reasoning; 0 where they were not counted. */
+  /** Tokens of the whole reasoning; 0 if they were not counted. */
   readonly tokens: number;
   /** Of the n first tokens: where each begins and ends in `reasoning`, [2n] little-endian uint16 in base64. */
   readonly places: string;
@@ -52,7 +52,7 @@ export interface RowTexts {
   /** Id of its group. */
   group(row: number): string;
   reasoning(row: number): string;
-  /** Undefined where it is not known. */
+  /** Undefined if it is not known. */
   prompt(row: number): string | undefined;
   reward(row: number): number | undefined;
   /** Its own number, where the log has one. */
@@ -61,7 +61,7 @@ export interface RowTexts {
 
 /**
  * @param rows numbers in the step of the rows that the readings are of
- * @param readings undefined where there are no text figures
+ * @param readings undefined if there are no text figures
  */
 export function excerptsOf(
   rows: readonly number[],

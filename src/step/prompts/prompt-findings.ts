@@ -7,15 +7,15 @@ import type { GroupName, GroupNames, PromptMeasurement, PromptSource } from './p
 export interface PromptReport {
   /** Id of its group, as the file or the log has it. */
   readonly prompt: string;
-  /** Rows that `mi` is the mean over; 0 where there is no `mi`. */
+  /** Rows that `mi` is the mean over; 0 if there is no `mi`. */
   readonly rows: number;
-  /** I(X;Z) of this prompt's rows, nats a response, with its 95% batch interval; null where there is none. */
+  /** I(X;Z) of this prompt's rows, nats a response, with its 95% batch interval; null if there is none. */
   readonly mi: number | null;
   readonly miLow: number | null;
   readonly miHigh: number | null;
   /** Share of its rows whose best prompt it is. */
   readonly retrieval: number | null;
-  /** Of its episodes' rewards, the standard deviation with ddof 1; null where there are fewer than two finite ones. */
+  /** Of its episodes' rewards, the standard deviation with ddof 1; null if there are fewer than two finite ones. */
   readonly rewardMean: number | null;
   readonly rewardStd: number | null;
   /** Whether the filter keeps it, and why not; null without rewards. */
@@ -33,7 +33,7 @@ export interface EncodedMatrix {
   readonly nats: string;
 }
 
-/** How the rows of each prompt stand under every prompt. Bytes are decoded when they are first asked for. */
+/** Scores of the rows of each prompt under every prompt. Bytes are decoded when they are first asked for. */
 export class PromptMatrix {
   #posterior: Uint8Array | undefined;
   #nats: Uint16Array | undefined;
@@ -86,7 +86,7 @@ export interface MeasuredPrompts {
     | undefined;
 }
 
-/** Prompts in the order of the figures, then those that rewards alone tell of. */
+/** Prompts in the order of the figures, then those that only rewards tell of. */
 export function promptFindings(
   { prompts: measured, groupNames, reading, filter }: MeasuredPrompts,
   judgement: Judgement | undefined,

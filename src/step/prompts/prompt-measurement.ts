@@ -8,15 +8,15 @@ export type GroupName = number | bigint | string;
 /** What the figures are made of. */
 export type PromptSource = 'scores' | 'texts';
 
-/** Every list has an entry a prompt, P; those of figures are empty where there are none. */
+/** Every list has an entry a prompt, P; those of figures are empty if there are none. */
 export interface PromptMeasurement {
-  /** Missing where there are no figures: fewer than two prompts, or no text. */
+  /** Missing if there are no figures: fewer than two prompts, or no text. */
   readonly source?: PromptSource;
   /** As the file or the log names them. */
   readonly ids: readonly string[];
   /** Rows that the figures are means over. */
   readonly rows: readonly number[];
-  /** Nats a response; NaN where there is none. */
+  /** Nats a response; NaN if there is none. */
   readonly mi: readonly number[];
   /** 95% batch interval. */
   readonly low: readonly number[];
@@ -30,7 +30,7 @@ export interface PromptMeasurement {
 }
 
 /**
- * @param perPrompt undefined where there are no metrics
+ * @param perPrompt undefined if there are no metrics
  * @param groups id of each column of the scores
  */
 export function promptsOfScores(perPrompt: PerPrompt | undefined, groups: ArrayLike<GroupName>): PromptMeasurement {

@@ -142,7 +142,7 @@ export class EarlyStops {
     return [emptyFilter?.stop, rewardVariance?.stop, success?.stop].filter((stop) => stop !== undefined);
   }
 
-  /** Steps in a row without a group left by the filter; undefined where that rule is off. */
+  /** Steps in a row without a group left by the filter; undefined if that rule is off. */
   get consecutiveEmpty(): number | undefined {
     return this.#rules.emptyFilter?.consecutive;
   }

@@ -12,7 +12,7 @@ const figureShape = fields({ value: number, error: number });
 export const environmentStepShape = fields({
   prompts: count,
   rows: count,
-  /** I(X;Z) among two prompts; null where there are texts alone. */
+  /** I(X;Z) among two prompts; null if there are only texts. */
   two: nullable(estimateShape),
   /** I(X;Z) among all of the environment's prompts. */
   all: estimateShape,

@@ -131,7 +131,7 @@ export class MixedDependence extends kept(mixedDependenceShape) {
   /**
    * @param environments all of the step
    * @param success of the run's steps so far
-   * @returns undefined where no environment has figures
+   * @returns undefined if no environment has figures
    */
   read(step: number, environments: readonly NamedLevels[], success: RunLevel): DependenceStep | undefined {
     const known = environments.flatMap(({ name, levels }) => (typeof levels === 'string' ? [] : [{ name, levels }]));
@@ -205,7 +205,7 @@ export class MixedDependence extends kept(mixedDependenceShape) {
     for (const { step: at, levels } of steps) {
       const isRead = typeof levels !== 'string';
       reading = isRead ? take(pooled, at, levels).reading : pooled.dependence.regimes.unread(at, levels);
-      // A new start says nothing against what was said before; where the run stands against it does.
+      // A new start does not contradict earlier findings; the run's level against it does.
       if (isRead && reading.regime !== null) this.#held = [];
       const again = new Set(pooled.said.map(({ kind }) => kind));
       if (isRead) pooled.said = [...pooled.said, ...asOfBefore(this.#held).filter(({ kind }) => !again.has(kind))];

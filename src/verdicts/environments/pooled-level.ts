@@ -27,7 +27,7 @@ const referenceShape = list(
     name: text,
     /** Share of the prompts of the first steps. */
     weight: number,
-    /** Prompts in every first step, of texts the most; null where scores have now more, now fewer. */
+    /** Prompts in every first step, of texts the most; null if scores have now more, now fewer. */
     prompts: nullable(count),
     two: nullable(startShape),
     all: startShape,
@@ -286,7 +286,7 @@ function startOf(values: readonly Estimate[]): Start {
 
 /**
  * The weighted mean over the environments of the start; where some are missing, as far from the start as those that are
- * there are from theirs. Null where one of them has no such figure, or they make too little of the start.
+ * there are from theirs. Null if one of them has no such figure, or they make too little of the start.
  */
 function combined(
   present: readonly Present[],
@@ -348,7 +348,7 @@ function shareOf(present: readonly Present[], of: (figures: EnvironmentStep) => 
   return weights > 0 ? sum / weights : null;
 }
 
-/** Fisher's p of several independent tests; null where none has one. */
+/** Fisher's p of several independent tests; null if none has one. */
 export function fisher(values: readonly (number | null)[]): number | null {
   const known = values.filter((p) => p !== null);
   if (known.length === 0) return null;

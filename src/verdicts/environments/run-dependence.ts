@@ -32,7 +32,7 @@ export class RunDependence extends kept(runDependenceShape) {
     return this.#mixed?.isStarting ?? this.#whole.isStarting;
   }
 
-  /** Those that say where the run stands. */
+  /** Those about the state of the run. */
   get regimes(): Regimes {
     return this.#mixed?.regimes ?? this.#whole.regimes;
   }

@@ -13,7 +13,7 @@ export interface RolloutGroup {
   readonly behaviours: readonly string[] | undefined;
 }
 
-/** @returns in order of first appearance; empty where no rewards are given */
+/** @returns in order of first appearance; empty if no rewards are given */
 export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   if (groups !== undefined) {
     return groups.map(({ group, rewards, outcomes, actions }) => ({
@@ -51,7 +51,7 @@ export function rolloutGroups({ groups, rows }: StepEvidence): RolloutGroup[] {
   });
 }
 
-/** The outcome of each trajectory, in no order that matters; empty where outcomes are not given. */
+/** The outcome of each trajectory, in no order that matters; empty if outcomes are not given. */
 export function outcomesAlone({ groups, outcomes, episodes, turns }: RowEvidence): number[] {
   if (outcomes === undefined) return [];
   if (episodes === undefined) return Array.from(outcomes);
@@ -71,7 +71,7 @@ export function rowsByGroup(groups: Integers): Map<number | bigint, number[]> {
   let members: number[] = [];
   for (let row = 0; row < groups.length; row++) {
     const id = idOf(groups, row);
-    // Rows of one group mostly stand together.
+    // Rows of one group are mostly adjacent.
     if (id !== last) {
       last = id;
       members = found.get(id) ?? [];

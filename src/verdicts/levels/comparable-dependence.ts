@@ -10,7 +10,7 @@ export interface DependenceAmong {
   readonly among: number;
 }
 
-/** What a step tells; null where it has no such figure, or none with an error over prompts. */
+/** What a step tells; null if it has no such figure, or none with an error over prompts. */
 export interface ComparableDependence {
   /** Among all different prompts of the step. */
   readonly whole: DependenceAmong | null;
@@ -38,7 +38,7 @@ export function dependenceAmong(
   return Math.abs(value) <= MOST_NATS && error >= 0 && error <= MOST_NATS ? { value, error, among } : null;
 }
 
-/** Of cross-scores. @param prompts different ones; 0 where metrics do not say */
+/** Of cross-scores. @param prompts different ones; 0 if metrics do not say */
 export function comparableDependence(
   { values, certainty, columns }: StepMetrics,
   prompts: number,
@@ -48,7 +48,7 @@ export function comparableDependence(
     return dependenceAmong(estimate, error, among);
   };
   const whole = figureOf(MI, PROMPT_ERROR_KEY, prompts || Number.POSITIVE_INFINITY);
-  // Where columns repeat, mi_seq_estimate alone is of no number of prompts.
+  // If columns repeat, only mi_seq_estimate belongs to no number of prompts.
   const repeats = prompts > 0 && columns.total !== prompts && certainty[MI]?.overPrompts === undefined;
   const pairs = figureOf('mi_seq_at_2', 'mi_seq_at_2_standard_error', 2);
   return { whole: repeats ? null : whole, pairs, prompts: prompts || USUAL_PROMPTS };

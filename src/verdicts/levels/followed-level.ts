@@ -47,7 +47,7 @@ export class FollowedLevel extends kept(followedLevelShape) {
     const { level, errors } = this;
     const against = (half: number): Comparison =>
       compare(value, half, below, FALLEN * level.start, FALLEN * errors.start, tests);
-    // One step alone leaves no doubt where its error, which few prompts may give too small, is that of the run's steps.
+    // A single step leaves no doubt if its error, which few prompts may give too small, is that of the run's steps.
     const { beyondDoubt } = against(Math.max(above, WIDTH_95 * level.noise));
     const found = { ...against(above), beyondDoubt };
     this.state.errors = found.state === 'stands' ? { sigma: level.sigma, start: level.startError } : errors;

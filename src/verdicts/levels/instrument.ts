@@ -1,4 +1,4 @@
-// What measured the figures of a step, and what sentences call them: cross-scores, or the texts alone.
+// Names the instrument of a step's figures, cross-scores or only texts, and its words in sentences.
 
 export interface Instrument {
   readonly source: 'scores' | 'texts';

@@ -50,7 +50,7 @@ export class RisenLevel extends kept(risenLevelShape) {
     this.state.threshold = advance(this.state.threshold, found, step);
   }
 
-  /** Since when two steps agree, or one leaves no doubt; undefined where they do not. */
+  /** Since when two steps agree, or one leaves no doubt; undefined if they do not. */
   get risenSince(): number | undefined {
     return isSurelyFallen(this.state.threshold) ? this.state.threshold.since : undefined;
   }

@@ -63,8 +63,8 @@ export type RunLevelJson = Shaped<typeof runLevelShape>;
 export class RunLevel extends kept(runLevelShape) {
   /**
    * @param value isMeasurable(), as `error`
-   * @param error standard error of `value`, 0 where it is not known
-   * @param prompts different prompts that `value` is of; 1 where that says nothing of its scatter
+   * @param error standard error of `value`, 0 if it is not known
+   * @param prompts different prompts that `value` is of; 1 if that says nothing of its scatter
    */
   add(step: number, value: number, error = 0, prompts = 1): void {
     const state = this.state;

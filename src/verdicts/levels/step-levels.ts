@@ -21,7 +21,7 @@ export interface Estimate {
 
 /** I(X;Z) where the own prompt is one of `prompts` different ones, nats a response; at most ln `prompts`. */
 export interface MiAt extends Estimate {
-  /** 0 where metrics do not say of how many. */
+  /** 0 if metrics do not say of how many. */
   readonly prompts: number;
 }
 
@@ -34,13 +34,13 @@ export interface StepLevels {
   readonly whole: Estimate;
   /** Figure that shows a certain fall. */
   readonly dependence: ComparableDependence;
-  /** The figure without a ceiling: contrastive margin, or specificity of texts; null where it is absent. */
+  /** The figure without a ceiling: contrastive margin, or specificity of texts; null if it is absent. */
   readonly margin: Estimate | null;
   /** How varied the reasoning is for one prompt: H(Z|X), nats a token, or what siblings do not share. */
   readonly entropy: number;
-  /** Mean tokens a response, as far as the entropies tell; null where they do not. */
+  /** Mean tokens a response, as far as the entropies tell; null if they do not. */
   readonly tokens: number | null;
-  /** Different prompts, 0 where metrics do not say; rows. */
+  /** Different prompts, 0 if metrics do not say; rows. */
   readonly prompts: number;
   readonly rows: number;
   readonly retrieval: number | null;
@@ -106,7 +106,7 @@ function byPrompts(metrics: StepMetrics, prompts: number, whole: Estimate): MiAt
   return found;
 }
 
-/** Null where it is absent, or has no interval. */
+/** Null if it is absent, or has no interval. */
 function figureOf({ values, certainty }: StepMetrics, key: string): Estimate | null {
   const value = values[key];
   return value === undefined ? null : estimateOf(value, certainty[key]?.batch);

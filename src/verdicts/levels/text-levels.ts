@@ -41,7 +41,7 @@ export function textLevels(
     mi: atPowersOfTwo(whole, prompts),
     whole,
     dependence: { whole: dependenceAmong(bound, interval.error, prompts), pairs: null, prompts },
-    // How much it scatters is known from step to step alone.
+    // How much it scatters is known only from step to step.
     margin:
       specificity === undefined || !isMeasurable(specificity)
         ? null

@@ -31,7 +31,7 @@ export interface FallOnset {
 
 /**
  * @param values three or more, oldest first
- * @param prompts different prompts that they are among; infinite where that is not known
+ * @param prompts different prompts that they are among; infinite if that is not known
  * @param dispersion c²: a value's variance is that multiple of varianceAt(its level)
  */
 export function fallOnset(values: readonly number[], prompts: number, dispersion: number): FallOnset {

@@ -29,7 +29,7 @@ export const KEPT_STEPS = 64;
 /** Differences that the run's own scatter is an average over, and how far apart the steps of the far ones are. */
 const [MOST_DIFFERENCES, FAR] = [32, 4];
 
-/** Far differences that decide alone; fewer are compared with near ones. */
+/** Far differences that decide by themselves; fewer are compared with near ones. */
 const ENOUGH_FAR = 8;
 
 /** Weight of the batch's own error against the run's scatter, in differences. */
@@ -116,13 +116,13 @@ export class FallTest extends kept(fallTestShape) {
   /** Of the windows as of the last step; null until they are asked for. */
   #looks: Look[] | null = null;
 
-  /** @param among different prompts that the figure is among; infinite where that is not known */
+  /** @param among different prompts that the figure is among; infinite if that is not known */
   constructor(among: number, saved?: FallTestJson) {
     super(saved ?? { ...startOf(fallTestShape), among: Number.isFinite(among) ? among : 0 });
     for (let at = 0; at < this.state.recent.length; at++) this.#prepare(at);
   }
 
-  /** Infinite where it is not known. */
+  /** Infinite if it is not known. */
   get among(): number {
     return this.state.among || Number.POSITIVE_INFINITY;
   }

@@ -12,7 +12,7 @@ export const figureHistoryShape = fields({
   stride: startingWith(() => 1, count),
   seen: count,
   steps: list(count, KEPT_STEPS),
-  /** By figure, one value a kept step, null where it was not there. */
+  /** By figure, one value a kept step, null if it was not there. */
   figures: record(list(nullable(number), KEPT_STEPS)),
 });
 

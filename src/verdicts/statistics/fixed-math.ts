@@ -1,5 +1,5 @@
-// exp and ln by IEEE operations alone: the same bits on every JavaScript engine. Math.exp and Math.log round as each
-// likes, and what a verdict rests on, and a saved run with it, would depend on who computed it.
+// Computes exp and ln with only IEEE operations: the same bits on every JavaScript engine. Math.exp and Math.log round
+// as each likes, and what a verdict rests on, and a saved run with it, would depend on who computed it.
 import { wholePower } from '../../metrics/figures/whole-power.js';
 
 /** ln 2 in two parts, the first with so few bits that its products with exponents are exact. */
@@ -15,7 +15,7 @@ export function fixedExp(x: number): number {
   // Taylor's series: |rest| ≤ ln 2 / 2, whose 15th power / 15! is below half a unit in the last place.
   let sum = 1;
   for (let n = 14; n >= 1; n--) sum = 1 + (sum * rest) / n;
-  // In two steps: 2^exponent alone may be out of range.
+  // In two steps: 2^exponent by itself may be out of range.
   const half = Math.trunc(exponent / 2);
   return sum * powerOfTwo(half) * powerOfTwo(exponent - half);
 }

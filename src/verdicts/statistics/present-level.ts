@@ -1,4 +1,4 @@
-// Where a figure stands now against a floor, and what each look may spend: warnings look again at every step.
+// Compares a figure's present level with a floor, and says what each look may spend: warnings look at every step.
 
 import type { RunLevel } from '../levels/run-level.js';
 import { fixedHypot, fixedLog } from './fixed-math.js';

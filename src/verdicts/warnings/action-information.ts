@@ -14,7 +14,7 @@ import type { Finding } from '../verdict.js';
 
 /** Information between labels, with its permutation p-value. */
 export interface Information {
-  /** nats; can come out slightly negative where there is none. */
+  /** nats; can come out slightly negative if there is none. */
   readonly estimate: number;
   /** P(as much), were the one independent of the other; NaN without permutations. */
   readonly pValue: number;
@@ -66,7 +66,7 @@ export function* actionInformation(
  * rows of its prompt. The p-value swaps reasonings within prompts. −inf is a score: under that reasoning the action is
  * impossible, as with decoding that a grammar or a mask restricts. A prompt is left out for a NaN, a +inf, and for an
  * action that is impossible under its own reasoning.
- * @returns null where no prompt with two rows or more is left
+ * @returns null if no prompt with two rows or more is left
  */
 export function* reasoningInformation(
   groups: Integers,

@@ -30,7 +30,7 @@ const START_WIDTH = 3.29;
 
 const saidShape = fields({
   severity: oneOf('info', 'warning'),
-  /** Step at which it became so grave. */
+  /** Step at which it became so severe. */
   step: count,
   /** The likeliest first step of the fall, and the first and last of the 95% set. */
   since: count,
@@ -91,7 +91,7 @@ export class DependenceLower extends kept(dependenceLowerShape) {
     return { finding: this.state.said === null ? undefined : finding(this.state.said, test, name, instrument) };
   }
 
-  /** Takes in a step. @returns what it is judged by; null where it cannot be compared */
+  /** Takes in a step. @returns what it is judged by; null if it cannot be compared */
   #take(step: number, { whole, pairs, prompts }: ComparableDependence, { source }: Instrument): FallTest | null {
     const [first, wanted] = [this.#whole?.among ?? whole?.among ?? 0, whole?.among ?? 0];
     if (source === 'texts') {

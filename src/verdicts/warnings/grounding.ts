@@ -20,7 +20,7 @@ export interface Grounding {
 }
 
 /**
- * @returns null where no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only
+ * @returns null if no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only
  *   masks are
  */
 export function grounding(groups: Integers, matched: ArrayLike<number>, ablated: ArrayLike<number>): Grounding | null {
@@ -39,7 +39,7 @@ export function grounding(groups: Integers, matched: ArrayLike<number>, ablated:
 
 export const groundednessShape = fields({ followed: followedLevelShape, threshold: nullable(thresholdStateShape) });
 
-/** The run's gains, and whether they stand. */
+/** The run's gains, and whether they hold. */
 export class Groundedness extends kept(groundednessShape) {
   readonly #followed = new FollowedLevel(this.state.followed);
 

@@ -1,4 +1,4 @@
-// Early warning where I(X;Z) stands at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z)
+// Warns early while I(X;Z) is at its ceiling: the contrastive margin has no ceiling, and falls before I(X;Z)
 // moves.
 
 import { figure, percent } from '../../checks/numbers.js';
@@ -43,7 +43,7 @@ export class MarginFalling extends kept(marginFallingShape) {
     );
   }
 
-  /** @returns the warning while the margin has fallen, and not because responses have become shorter alone */
+  /** @returns the warning while the margin has fallen, and not only because responses have become shorter */
   look(levels: StepLevels, miIsBelowStart: boolean): Finding | undefined {
     const { margin, tokens } = levels;
     if (margin === null || !isSurelyFallen(this.state.threshold)) return undefined;

@@ -37,7 +37,7 @@ const EARLY_LOOKS = 3;
 const CONFIRMED_LEVEL = 0.05;
 
 /**
- * P(the bound of this step is as low or lower), were the run's level `floor`; 1 where specificity does not confirm it.
+ * P(the bound of this step is as low or lower), were the run's level `floor`; 1 if specificity does not confirm it.
  * Texts start at their ceiling or near it, where nothing scatters: what the run scatters by is then known from the fall
  * itself.
  */

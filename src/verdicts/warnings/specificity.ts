@@ -48,7 +48,7 @@ const KEEP = 0.5 ** (1 / HALF_LIFE);
 const BELIEVED = 3.29;
 
 /**
- * @param retrieved 1 where the row's best prompt is its own
+ * @param retrieved 1 if the row's best prompt is its own
  * @param isRight whether the row at this place succeeded
  * @param promptOf the prompt of the row at this place
  */

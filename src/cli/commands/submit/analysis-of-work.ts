@@ -48,7 +48,7 @@ export function usualShards(bytes: number): number {
 }
 
 /**
- * @returns the analysis, and the file that is to keep it where none does; undefined where there is nothing to analyse,
+ * @returns the analysis, and the file that is to keep it where none does; undefined if there is nothing to analyse,
  *   which has been said then
  */
 export async function analysisOfWork(
@@ -91,7 +91,7 @@ export async function analysisOfWork(
   return { analysis: whole, record: { path, text: `${JSON.stringify(whole)}\n`, isProgram: false } };
 }
 
-/** @returns undefined where there is none */
+/** @returns undefined if there is none */
 async function recorded(path: string): Promise<AnalysisOfWork | undefined> {
   const isThere = await access(path, constants.F_OK).then(
     () => true,

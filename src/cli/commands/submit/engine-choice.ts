@@ -28,7 +28,7 @@ function taskOptions({ name, cpus, mem, throttle, retries, shardWait }: SubmitFl
   return { name, cpus, memory: mem, throttle, retries, shardWait };
 }
 
-/** @throws {Usage} where pods would not see what they need */
+/** @throws {Usage} if pods would not see what they need */
 export function kubernetesOptions(flags: SubmitFlags, { work, out }: Submission): KubernetesOptions {
   const { image = '', namespace, claim = [], envSecret = [], nodeSelector = [] } = flags;
   const claims = claim.map((text) => {

@@ -40,7 +40,7 @@ export class EnvironmentLines {
     for (const { values } of this.#series.values()) if (values.length < this.#steps) values.push(undefined);
     if (judgement === undefined) return;
     this.#grades = new Map();
-    // The gravest come first.
+    // The most severe come first.
     for (const { severity, environment, environments: named = [] } of judgement.verdicts) {
       for (const name of environment === undefined ? named : [environment]) {
         if (severity !== 'info' && !this.#grades.has(name)) this.#grades.set(name, severity);

@@ -5,7 +5,7 @@ import type { TableOptions } from './sample-table.js';
 import { type AllRuns, comparisonColumns } from './screen.js';
 import { glyph } from './state-marks.js';
 
-/** @returns text without a line end; empty where there is no run */
+/** @returns text without a line end; empty if there is no run */
 export function markdownText({ views, count }: AllRuns, profile: Profile, options: TableOptions): string {
   if (views.length === 0) return '';
   const compared = table(

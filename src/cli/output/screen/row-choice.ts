@@ -32,7 +32,7 @@ export class RowChoice<Row> {
     return this.#count;
   }
 
-  /** @param rank how grave what changes with this row is; 0 where nothing does */
+  /** @param rank how severe the change at this row is; 0 if nothing changes */
   add(row: Row, rank: number): void {
     const held = { at: this.#count++, row };
     if (rank > 0) {

@@ -16,7 +16,7 @@ export interface RunStatus {
   readonly grade: Grade;
   /** In few words: `template collapse since step 136`. */
   readonly state: string;
-  /** Step at which it was first said; undefined where that is the step in `state`. */
+  /** Step at which it was first said; undefined if that is the step in `state`. */
   readonly said: number | undefined;
   /** Why there is no state. */
   readonly reason: string | undefined;
@@ -45,7 +45,7 @@ export class StatusReader {
     if (regime && mi && entropy) this.#shares = { mi: shareOf(mi), entropy: shareOf(entropy) };
   }
 
-  /** Verdicts that hold at the run's last step, the gravest first. */
+  /** Verdicts that hold at the run's last step, the most severe first. */
   get holding(): readonly Verdict[] {
     return this.#judgement?.verdicts ?? [];
   }
@@ -90,7 +90,7 @@ const shareOf = ({ value, start }: { value: number; start: number }): number | u
 
 const endedWords = ({ kind, until }: RunVerdict): string => `${inWords(kind)} until step ${until}`;
 
-/** The gravest first; of equals the one that has kept the least of its MI. */
+/** The most severe first; of equals the one that has kept the least of its MI. */
 export function byGravity(a: RunStatus, b: RunStatus): number {
   const grade = GRADES.indexOf(a.grade) - GRADES.indexOf(b.grade);
   return grade || (a.shares.mi ?? Number.POSITIVE_INFINITY) - (b.shares.mi ?? Number.POSITIVE_INFINITY) || 0;

@@ -13,7 +13,7 @@ const SEVERITIES: readonly Severity[] = ['critical', 'warning', 'info'];
 /** A run that is not shown whole has no more lines of other alarms. */
 const MOST_BRIEF = 3;
 
-/** The gravest first, of these what holds; else as they were first said. */
+/** The most severe first, of these what holds; else as they were first said. */
 export function byWeight(a: RunVerdict, b: RunVerdict): number {
   return SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity) || Number(b.holds) - Number(a.holds);
 }
@@ -33,13 +33,13 @@ export class RunVerdicts {
     this.filter.add(report);
   }
 
-  /** undefined where the run was not judged. After its last report. */
+  /** undefined if the run was not judged. After its last report. */
   get summary(): RunSummary | undefined {
     this.#found ??= this.#summary?.();
     return this.#found;
   }
 
-  /** The gravest first. */
+  /** The most severe first. */
   get all(): readonly RunVerdict[] {
     return this.summary?.verdicts.toSorted(byWeight) ?? [];
   }
@@ -58,7 +58,7 @@ export class RunVerdicts {
   }
 
   /**
-   * The alarms in a line each, and of the gravest that holds the advice.
+   * The alarms in a line each, and of the most severe that holds the advice.
    * @param given advice, and the run above that it was given for
    */
   brief(look: Look, run: string, given: Map<string, string>): string[] {

@@ -72,7 +72,7 @@ export class RunView {
     }
   }
 
-  /** How grave what changes with this step is: its state, and the alarms that begin or end. */
+  /** How severe the change at this step is: its state, and the alarms that begin or end. */
   #rankOf({ judgement }: StepReport): number {
     if (judgement === undefined) return 0;
     const { regime } = judgement.regime;
@@ -183,7 +183,7 @@ export class RunView {
       const mark = glyph(severity, this.#options);
       const text = [mark, ...String(since)];
       if (!isFree(column, text.length)) text.length = 1;
-      // Where there is no room a graver one stands already, and says more.
+      // Without room, a more severe one is there already, and says more.
       if (line[column] !== ' ') continue;
       for (const [at, character] of text.entries())
         line[column + at] = at === 0 ? this.#options.paint(styleOf(severity), character) : character;

@@ -15,7 +15,7 @@ import { chosenColumn, rowsColumn, type StepColumn, usualColumns } from './step-
 import { type Scales, Trends } from './trends.js';
 
 export interface TableOptions extends Look {
-  /** Rows of a run's table; undefined where the user did not say. */
+  /** Rows of a run's table; undefined if the user did not say. */
   readonly rows?: number | undefined;
   /** Whether the user chose metrics: then those are shown, not the usual ones. */
   readonly chosen: boolean;
@@ -39,7 +39,7 @@ export class SampleTable {
   readonly trends: Trends;
   readonly #options: TableOptions;
   readonly #usual: readonly StepColumn[];
-  /** Where the user chose metrics: those that any step has, in the order in which they are logged. */
+  /** If the user chose metrics: those that any step has, in the order in which they are logged. */
   readonly #keys = new Map<string, StepColumn>();
   readonly #footnotes = new Footnotes();
   readonly #lines: RowChoice<Line>;
@@ -52,7 +52,7 @@ export class SampleTable {
     this.trends = new Trends(scales);
   }
 
-  /** @param rank how grave what changes with this step is; 0 where nothing does */
+  /** @param rank how severe the change at this step is; 0 if nothing changes */
   add(report: StepReport, metrics: ShownMetrics, rank: number): void {
     const { chosen } = this.#options;
     if (chosen)
@@ -120,7 +120,7 @@ function aligned(cells: readonly Cell[]): Cell[] {
   return cells.map((cell) => (cell.text.endsWith('?') ? cell : { ...cell, text: `${cell.text} ` }));
 }
 
-/** Keys of this sample that the user chose; common ones stand with every sample. */
+/** Keys of this sample that the user chose; common ones are with every sample. */
 function* chosenKeys({ record, filter }: StepReport, { logged, label }: ShownMetrics): Generator<string> {
   const common = new Set<string>([...Object.keys(filter?.metrics ?? {}), ...EMPTY_FILTER_KEYS]);
   for (const key of Object.keys(allFigures(record))) if (key in logged || common.has(key)) yield key;

@@ -25,7 +25,7 @@ const LONGEST_NAME = 28;
 const isAlarm = ({ grade }: RunStatus): boolean => grade === 'critical' || grade === 'warning';
 
 export interface AllRuns {
-  /** The gravest first, as many as are shown. */
+  /** The most severe first, as many as are shown. */
   readonly views: readonly RunView[];
   /** Number of runs, shown or not. */
   readonly count: number;
@@ -88,7 +88,7 @@ export class RunCollection {
   }
 }
 
-/** @returns text without a line end; empty where there is no run */
+/** @returns text without a line end; empty if there is no run */
 export function screenText(
   { views, count, grades, withoutUpdate }: AllRuns,
   profile: Profile,
@@ -241,7 +241,7 @@ function lastLine(status: RunStatus, options: TableOptions): string {
   return `${paintedGlyph(status.grade, options)} ${ascii(text, options)}`;
 }
 
-/** The gravest at the very end: that is what stands above the prompt. */
+/** The most severe run at the very end, just above the prompt. */
 function lastLines(
   statuses: readonly RunStatus[],
   count: number,

@@ -55,7 +55,7 @@ export function figureKeys(metrics: Pick<ShownMetrics, 'label' | 'values'> | und
   return OF_SCORES.entropy in metrics.values ? OF_LOGPROBS : OF_TEXTS;
 }
 
-/** What MI says in words; nothing where there is none. With the batch's interval: of one step. */
+/** What MI says in words; nothing if there is none. With the batch's interval: of one step. */
 export function toldApartWords(metrics: ShownMetrics | undefined, withInterval = false): string[] {
   const { mi } = figureKeys(metrics);
   const value = metrics?.values[mi];

@@ -40,7 +40,7 @@ export function sparkline(
 }
 
 /**
- * @param letters one a step, undefined where the state is not known
+ * @param letters one a step, undefined if the state is not known
  * @returns of each column the letter that most of its steps have, of equals the latest
  */
 export function ribbon(letters: readonly (string | undefined)[], width: number, unicode: boolean): string {

@@ -1,8 +1,8 @@
-// Glyph, letter and colour of regimes and verdicts, one table each: no meaning hangs on a colour alone.
+// Glyph, letter and colour of regimes and verdicts, one table each: no meaning depends on colour only.
 import type { Regime, Severity } from '../../../verdicts/index.js';
 import type { Look, Style } from '../text-style.js';
 
-/** Gravest first. `ended`: an alarm that no longer holds; `unjudged`: a profile without verdicts. */
+/** Most severe first. `ended`: an alarm that no longer holds; `unjudged`: a profile without verdicts. */
 export const GRADES = ['critical', 'warning', 'ended', 'unknown', 'unjudged', 'fine'] as const;
 export type Grade = (typeof GRADES)[number];
 

@@ -85,7 +85,7 @@ export class Trends {
     return [...this.#series.values()].filter(({ values }) => values.some(isFigure));
   }
 
-  /** Nothing where there is but one step. */
+  /** Nothing if there is but one step. */
   lines({ unicode, width }: Look): string[] {
     if (this.#steps < 2) return [];
     const bars = this.bars(width);

@@ -54,7 +54,7 @@ export interface TemplatePhrase {
 export type TextProblem = 'too_few_rows' | 'too_few_prompts' | 'prompts_differ';
 const PROBLEMS: readonly (TextProblem | null)[] = [null, 'too_few_rows', 'too_few_prompts', 'prompts_differ'];
 
-/** docs/reference/text-figures.md. Log-prob-like figures in nats; NaN where a figure cannot be given. */
+/** docs/reference/text-figures.md. Log-prob-like figures in nats; NaN if a figure cannot be given. */
 export interface TextFigures {
   /** Not null: only the lengths below are given. */
   readonly problem: TextProblem | null;
@@ -87,9 +87,9 @@ export interface TextFigures {
   readonly retrieval: readonly [number, number, number, number];
   /** At most ten: by the prompts that hold the whole phrase, then by the tokens it covers, then by text. */
   readonly phrases: readonly TemplatePhrase[];
-  /** Only where the option `prompts` asked for it, and `problem` is null. */
+  /** Only if the option `prompts` asked for it, and `problem` is null. */
   readonly prompts?: TextPrompts;
-  /** Rising by `specificity`. Only where the option `readings` asked for it, and `problem` is null. */
+  /** Rising by `specificity`. Only if the option `readings` asked for it, and `problem` is null. */
   readonly readings?: readonly RowReading[];
 }
 

@@ -25,7 +25,7 @@ export interface TextRows {
   /** What tells prompts apart: integers or strings. Default: the prompt's own text or ids. */
   readonly groups?: Integers | readonly (number | bigint | string)[] | undefined;
   /**
-   * Each row's prompt as text; undefined or null where it is not known. With `tokens` it serves to tell groups apart
+   * Each row's prompt as text; undefined or null if it is not known. With `tokens` it serves to tell groups apart
    * alone.
    */
   readonly prompts?: readonly (Text | undefined | null)[] | undefined;

@@ -33,11 +33,11 @@ const LONGEST_TEXT = constants.MAX_STRING_LENGTH;
 export class JsonFields extends Fields {
   /** By name: where its entries begin in `#places`. */
   readonly #wanted: ReadonlyMap<string, number>;
-  /** Of each name its entries in ScannedLines: −1 where there is nothing. */
+  /** Of each name its entries in ScannedLines: −1 if there is nothing. */
   readonly #places: Int32Array;
   #bytes: Buffer = Buffer.alloc(0);
   #scanned: ScannedLines | undefined;
-  /** Where all of these are found, what follows is not looked at. */
+  /** When all of these are found, the rest is not looked at. */
   readonly #enough: readonly string[] | undefined;
 
   /**
@@ -118,7 +118,7 @@ export class JsonFields extends Fields {
     return only;
   }
 
-  /** As the digits stand there: an id of 64 bits must not be rounded. */
+  /** As the digits are written: an id of 64 bits must not be rounded. */
   override id(name: string): string | undefined {
     const begin = this.#begin(name);
     if (begin < 0) return undefined;
@@ -225,7 +225,7 @@ function skipSpace(bytes: Buffer, begin: number, end: number): number {
   return at;
 }
 
-/** Where the string ends whose quote stands at `at`: behind its closing quote. */
+/** End of the string whose quote is at `at`: behind its closing quote. */
 function stringEnd(bytes: Buffer, at: number, end: number): number {
   let from = at + 1;
   for (;;) {
@@ -281,7 +281,7 @@ function valueEnd(bytes: Buffer, at: number, end: number): number {
   return next;
 }
 
-/** Where bytes stand next, remembered: each is searched for once over all lines of a block. */
+/** Next positions of bytes, cached: each is searched for once over all lines of a block. */
 class NextByte {
   #bytes: Buffer | undefined;
   #from = 0;
@@ -323,7 +323,7 @@ function stringAt(bytes: Buffer, begin: number, end: number): string {
   return bytes.toString('utf8', begin + 1, end - 1);
 }
 
-/** The value that stands at `bytes[begin, end)`; undefined for null. */
+/** The value at `bytes[begin, end)`; undefined for null. */
 function valueAt(bytes: Buffer, begin: number, end: number): unknown {
   if (begin < end && end - begin <= SHORT) {
     const short = shortValue(bytes, begin, end);

@@ -32,7 +32,7 @@ export class ValueLines {
   #depth: number;
   #inString = false;
   #isEscaped = false;
-  /** A value that stands beside the list. */
+  /** A value beside the list. */
   #isBare = false;
   /** Brackets around each value. */
   readonly #outer: number;

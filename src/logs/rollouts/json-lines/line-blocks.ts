@@ -57,7 +57,7 @@ export function newBlock(bytes: number): Buffer {
 
 /** Bytes of a file one after the other. */
 interface Feed {
-  /** Fills `target` from where the feed stands. @returns fewer bytes only at the end */
+  /** Fills `target` from the feed's position on. @returns fewer bytes only at the end */
   fill(target: Buffer, signal: AbortSignal | undefined): Promise<number>;
   readonly position: number;
 }

@@ -36,7 +36,7 @@ export class LineIndex {
 
   /**
    * Reads what has been added since the last call.
-   * @returns a part a step; one part, without a step, where no line says one
+   * @returns a part a step; one part, without a step, if no line says one
    * @throws FileError when the file cannot be read
    */
   async advance(file: LineFile, format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
@@ -80,7 +80,7 @@ export class LineIndex {
   }
 }
 
-/** Tells one content of ranges from another; undefined where nothing is known of it. */
+/** Tells one content of ranges from another; undefined if nothing is known of it. */
 export function digestOf(ranges: readonly (Range & { readonly checksum?: number })[]): string | undefined {
   const checksums = ranges.map(({ checksum }) => checksum);
   if (checksums.includes(undefined)) return undefined;
@@ -110,7 +110,7 @@ function takeLines(state: State, saying: Saying, bytes: Buffer, offset: number):
     // A line that says nothing goes with those before it, and is named when they are read.
     if (said !== undefined && said.key !== state.key) {
       if (before !== undefined) take(before, bytes.subarray(unchecked, begin));
-      // What stands before the first line that says its step goes with it.
+      // Lines before the first one that says its step belong to that step.
       const from = before === undefined ? 0 : offset + begin;
       unchecked = before === undefined ? 0 : begin;
       const line = before === undefined ? 0 : state.lines;

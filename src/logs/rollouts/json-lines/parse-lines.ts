@@ -18,13 +18,13 @@ import { ScannedLines } from './scanned-lines.js';
 /** A reader, as one thread names it to another. */
 export interface FormatChoice {
   readonly name: string;
-  /** Of a format that is known by its name: the environment alone. */
+  /** Of a format that is known by its name: only the environment. */
   readonly columns?: ColumnNames | undefined;
 }
 
 export interface BlockContext extends RowContext {
   readonly choice: FormatChoice;
-  /** Rows must say this step; undefined where the path says it. */
+  /** Rows must say this step; undefined if the path says it. */
   readonly step?: number | undefined;
   /** Bytes that reading may take, about. */
   readonly maxMemory?: number | undefined;
@@ -103,7 +103,7 @@ const SLICE_BYTES = 2 ** 15;
 /** Shorter lines take no memory that counts, whatever they hold. */
 const LONG_LINE = 2 ** 20;
 
-/** @throws {LineProblem} where there is no room for what the line holds */
+/** @throws {LineProblem} if there is no room for what the line holds */
 function checkSize(line: Buffer, maxMemory = Number.POSITIVE_INFINITY): void {
   const needed = jsonSize(line);
   if (needed <= maxMemory) return;
@@ -139,7 +139,7 @@ const CONTENT = [
 
 /** @throws {LineProblem} for a heading or another line without a response, and as `checkStep` */
 function checkRow(row: LoggedRollout, context: BlockContext, format: RolloutFormat): void {
-  // A row of a table whose columns are named may say whose it is alone: its reward is missing.
+  // A row of a table whose columns are named may say only its group: its reward is missing.
   const isNamed = format.name === MAPPED && row.group !== undefined;
   if (!isNamed && !CONTENT.some((name) => row[name] !== undefined)) {
     throw new LineProblem(`has no rollout: none of ${format.fields.join(', ')} says anything of a response`);
@@ -147,7 +147,7 @@ function checkRow(row: LoggedRollout, context: BlockContext, format: RolloutForm
   checkStep(row.step, context, format);
 }
 
-/** @throws {LineProblem} where rows have to say their step and this one does not, or says another */
+/** @throws {LineProblem} if rows have to say their step and this one does not, or says another */
 export function checkStep(
   step: number | undefined,
   { step: expected, place }: BlockContext,

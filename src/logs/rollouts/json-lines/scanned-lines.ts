@@ -4,7 +4,7 @@ import { loadAddon } from '../../../engine/addon.js';
 
 /** As in native/engine/logs/json_lines.h. */
 const LINE_INTS = 3;
-/** Of each field where its value begins and ends, and where its text begins and ends among the texts; −1 where it has none. */
+/** Begin and end of each field's value, and of its text among the texts; −1 if it has none. */
 export const PLACE_INTS = 4;
 
 export class ScannedLines {

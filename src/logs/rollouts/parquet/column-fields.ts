@@ -7,7 +7,7 @@ import { bufferOver, type LoggedText, textOf } from '../logged-text.js';
 import { badByteIn } from '../not-utf8.js';
 
 export interface Column {
-  /** By row: undefined or null where it has none. */
+  /** By row: undefined or null if it has none. */
   readonly values: ArrayLike<unknown>;
   /** A text a row: bytes among the values are texts that nobody has looked at yet. */
   readonly isText: boolean;

@@ -12,7 +12,7 @@ import { groupProblem, MOST_GROUP_BYTES, placeOf, type StoredGroup } from './sto
 
 let loaded: Promise<typeof import('hyparquet')> | undefined;
 
-/** Loaded where a log is Parquet: it would hold up every start otherwise. */
+/** Loaded if a log is Parquet: it would hold up every start otherwise. */
 export function hyparquet(): Promise<typeof import('hyparquet')> {
   loaded ??= import('hyparquet');
   return loaded;

@@ -58,7 +58,7 @@ export function checkLz4(packed: Uint8Array, length: number): void {
     throw new Error(`a page of ${length} bytes whose LZ4 unpacks to ${total} or more`);
 }
 
-/** Blocks as Hadoop frames them, each with its two lengths before it; undefined where there are no such frames. */
+/** Blocks as Hadoop frames them, each with its two lengths before it; undefined if there are no such frames. */
 function lz4Frames(packed: Uint8Array, length: number): { packed: Uint8Array; length: number }[] | undefined {
   const view = new DataView(packed.buffer, packed.byteOffset, packed.byteLength);
   const frames: { packed: Uint8Array; length: number }[] = [];
@@ -77,7 +77,7 @@ function lz4Frames(packed: Uint8Array, length: number): { packed: Uint8Array; le
 
 type Unpacker = (packed: Uint8Array, length: number) => Uint8Array;
 
-/** Snappy, gzip and brotli are unpacked by what is there; zstd and LZ4 with a package that is loaded for them alone. */
+/** Snappy, gzip and brotli are unpacked by what is there; zstd and LZ4 with a package that is loaded only for them. */
 export async function unpackerOf(codec: string): Promise<Unpacker | undefined> {
   switch (codec) {
     case 'UNCOMPRESSED':

@@ -61,7 +61,7 @@ export class ParquetFile {
     return this.source.close();
   }
 
-  /** Which rows are of which step; one part, without a step, where no column says it. */
+  /** Which rows are of which step; one part, without a step, if no column says it. */
   async index(format: RolloutFormat, signal: AbortSignal | undefined): Promise<LogPart[]> {
     const names = new Set(
       withRoots([format.stepField, format.runField].filter((name) => name !== undefined)).filter((name) =>
@@ -79,7 +79,7 @@ export class ParquetFile {
       const fields = new ColumnFields(await this.#read(group, names, signal));
       const count = Number(group.num_rows);
       for (fields.row = 0; fields.row < count; fields.row++) {
-        // Rows of a step mostly stand together.
+        // Rows of a step are mostly adjacent.
         const isSame = fields.row > 0 && fields.isAsBefore();
         const said = isSame ? undefined : stepIn(fields, format);
         if (!isSame) silent = said === undefined ? silent + 1 : 0;
@@ -165,7 +165,7 @@ export class ParquetFile {
     }
   }
 
-  /** @throws FileError where none of the format's columns are there */
+  /** @throws FileError if none of the format's columns are there */
   #columnsFor(format: RolloutFormat): Set<string> {
     const there = new Set(this.columns.map(({ name }) => name));
     const names = [...format.fields, ...(format.columnsOf?.(this.columns) ?? [])].filter((name) => there.has(name));

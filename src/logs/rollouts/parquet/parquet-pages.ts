@@ -20,14 +20,14 @@ export interface ColumnChunk {
   readonly maxDefinition: number;
   /** Of booleans: their runs have a length before them, those of a dictionary a width. */
   readonly isBoolean?: boolean;
-  /** Called with the bytes of each page before it is unpacked. @throws {Error} where there is no room for them */
+  /** Called with the bytes of each page before it is unpacked. @throws {Error} if there is no room for them */
   readonly take?: ((length: number) => void) | undefined;
-  /** @throws {Error} where that is not what they unpack to; undefined: pages are not packed */
+  /** @throws {Error} if that is not what they unpack to; undefined: pages are not packed */
   readonly unpack?: ((packed: Uint8Array, length: number) => Uint8Array) | undefined;
 }
 
 /**
- * @returns what pages hold, by where in the chunk their packed bytes stand
+ * @returns the content of pages, by the offset of their packed bytes in the chunk
  * @throws {Error} saying what is wrong
  */
 export function unpackPages(chunk: ColumnChunk): Map<number, Uint8Array> {

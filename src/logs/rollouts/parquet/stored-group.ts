@@ -4,7 +4,7 @@ import { FileError } from '../../../checks/errors.js';
 import type { ByteSource } from '../../stores/byte-source.js';
 import { newBlock } from '../json-lines/line-blocks.js';
 
-/** Where nobody says how much memory there is. */
+/** If the caller does not say how much memory there is. */
 export const MOST_GROUP_BYTES = 2 ** 33;
 
 /** A value as it is held: a number, or what a text's object takes. */
@@ -25,7 +25,7 @@ export function groupProblem(needed: number, maxMemory: number): string {
 const MOST_GROUP_VALUES = 2 ** 28;
 
 export interface StoredGroup {
-  /** Of the file, with this row group alone and of that the columns wanted. */
+  /** Of the file, with only this row group and its wanted columns. */
   readonly metadata: FileMetaData;
   readonly fileBytes: number;
   /** The chunks, one after the other: a block, to be given back when they are decoded. */

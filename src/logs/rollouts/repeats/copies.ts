@@ -110,7 +110,7 @@ class Comparing {
     });
   }
 
-  /** Which of the two texts the other begins with, or is equal to; undefined where they differ. */
+  /** Which of the two texts the other begins with, or is equal to; undefined if they differ. */
   whichBegins(plain: LogFile, packed: LogFile): Promise<string | undefined> {
     const key = [plain.path, plain.stamp, packed.path, packed.stamp].join('\n');
     return this.#once(key, async () => {

@@ -26,7 +26,7 @@ const NEIGHBOURS = 32;
 const ENOUGH_NEIGHBOURS = 4;
 
 /**
- * Streams and ranks bring late rows of a step, which belong to it. Only where two or more successive steps come whole a
+ * Streams and ranks bring late rows of a step, which belong to it. Only if two or more successive steps come whole a
  * second time, one after the other, they were logged again: then the last time counts.
  * @param parts of one file
  * @param isAlone whether no other file has rows of the part's step
@@ -133,7 +133,7 @@ class CountedSteps {
       const least = usual;
       const isWhole = (one: number): boolean => {
         const [{ rows, total }, now] = [this.#of(one), stretch.get(one) as number];
-        // Where there are no others, the two times together are most of what the file has of the step.
+        // If there are no others, the two times together are most of what the file has of the step.
         const enough = Number.isNaN(least) ? Math.max(rows, now) : least;
         if (Number.isNaN(least) && rows + now < WHOLE_SHARE * total) return false;
         return Math.min(rows, now) >= WHOLE_SHARE * enough;

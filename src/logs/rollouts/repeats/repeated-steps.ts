@@ -22,7 +22,7 @@ const [SAME_SHARE, SAME_BYTES] = [0.01, 1024];
 
 /**
  * @param steps in the order of their runs
- * @param digestOf of all columns of a step but those that say when; undefined where it cannot be read
+ * @param digestOf of all columns of a step but those that say when; undefined if it cannot be read
  * @param isGrowing whether more may come, so that no count of them stays true
  * @returns the others, and a note a run
  */

@@ -5,7 +5,7 @@ import { type Directions, dot, Triangle } from './null-space.js';
 /** What one step's log has to learn from. */
 export interface AdvantageRows {
   readonly advantage: Float64Array;
-  /** By name, each a value a row; NaN where the column does not score it. */
+  /** By name, each a value a row; NaN if the column does not score it. */
   readonly columns: ReadonlyMap<string, Float64Array>;
   /** Sizes that groups may have, runs of rows, the likeliest first. */
   readonly groupSizes: readonly number[];
@@ -45,7 +45,7 @@ const SAME_SCALE = 1e-4;
 const FLOAT32 = 2 ** -24;
 /** What TRL adds to standard deviations. */
 const ADDED = 1e-4;
-/** Where it is more of the scale, weights are so small that another model is likelier. */
+/** If it is more of the scale, weights are so small that another model is likelier. */
 const MOST_ADDED = 1.1;
 /** Of a column's part in a relation. */
 const RELATED = 1e-8;
@@ -96,7 +96,7 @@ export function possibleGroupSizes(prompts: readonly unknown[]): number[] {
     size = commonDivisor(row + 1 - begin, size);
     begin = row + 1;
   }
-  // Where prompts do not come in runs they tell nothing.
+  // If prompts do not come in runs they say nothing.
   if (size === 1) size = prompts.length;
   const sizes: number[] = [];
   for (let divisor = size; divisor >= 2; divisor--) if (size % divisor === 0) sizes.push(divisor);
@@ -360,7 +360,7 @@ function relatedSets(relations: readonly (readonly number[])[], columns: readonl
 }
 
 /**
- * Whether a column that varies in other groups has here one value alone, of which the mean in float32 may be another:
+ * Whether a column that varies in other groups has only one value here, of which the mean in float32 may be another:
  * divided by next to nothing, that is no longer small.
  */
 function isRounding({ values, sizes }: { values: Float64Array; sizes: Float64Array }, first: number, size: number) {

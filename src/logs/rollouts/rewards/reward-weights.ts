@@ -10,9 +10,9 @@ import {
 
 /** What a run's log tells. Plain data. */
 export interface RewardWeights {
-  /** By column; missing where several choices fit alike. */
+  /** By column; missing if several choices fit alike. */
   readonly weights?: Readonly<Record<string, number>> | undefined;
-  /** What advantages were scaled by, and rows a group; missing where weights were not learned. */
+  /** What advantages were scaled by, and rows a group; missing if weights were not learned. */
   readonly model?: AdvantageModel | undefined;
   readonly groupSize?: number | undefined;
   /** How that is known, or why it is not. */

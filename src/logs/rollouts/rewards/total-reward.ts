@@ -8,7 +8,7 @@ import { countedColumns, type RewardWeights, sumOf } from './reward-weights.js';
 export type RewardColumns = Readonly<Record<string, number>>;
 
 export interface TotalReward {
-  /** A value a row: NaN where no column scores it; missing where nobody can say what it is. */
+  /** A value a row: NaN if no column scores it; missing if nobody can say what it is. */
   readonly reward: Float64Array | undefined;
   /** The columns that it is a weighted sum of. */
   readonly parts: Readonly<Record<string, Float64Array>>;

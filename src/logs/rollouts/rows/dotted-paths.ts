@@ -39,7 +39,7 @@ class PathFields extends Fields {
     return value === null ? undefined : value;
   }
 
-  // As the fields have them, where no path is followed: digits and bytes as they stand there.
+  // As the fields have them, if no path is followed: digits and bytes as they are written.
   override isText(name: string): boolean {
     return rootOf(name) === name ? this.fields.isText(name) : super.isText(name);
   }

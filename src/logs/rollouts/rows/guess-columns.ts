@@ -1,6 +1,6 @@
 // What the columns of anyone's table are, guessed from the names that people give them.
 
-/** Names as they are compared: small, letters and digits alone. The likeliest first. */
+/** Names as they are compared: lower case, only letters and digits. The likeliest first. */
 const NAMES = {
   step: ['step', 'globalstep', 'trainingstep', 'trainstep', 'iteration', 'iter'],
   group: ['groupid', 'group', 'taskid', 'problemid', 'questionid', 'promptid', 'exampleid', 'docid', 'groupindex'],
@@ -38,7 +38,7 @@ export type GuessedColumns = { readonly [Own in keyof typeof NAMES]?: string };
 
 /**
  * @param names of columns, and of what is in their objects as paths
- * @returns undefined where no response is among them, nor a reward of a group
+ * @returns undefined if no response is among them, nor a reward of a group
  */
 export function guessedColumns(names: readonly string[]): GuessedColumns | undefined {
   // What an option cannot say is left out.

@@ -8,7 +8,7 @@ import { hashValue } from './value-digest.js';
 
 /**
  * Leaves out what was logged before: samples by their ids. Without ids equal rows may be different samples that say the
- * same; only where all rows come equally often, the step was logged that many times.
+ * same; only if all rows come equally often, the step was logged that many times.
  * @returns number of rows left out
  */
 export function leaveOutRepeats(rows: StepRows, notes: string[]): number {
@@ -90,7 +90,7 @@ function timesLogged(rows: StepRows): { readonly kept: readonly number[]; readon
   return hasDistinctRows(rows, kept) ? { kept, times } : once;
 }
 
-/** A quick look, as nearly all logs have none: whether another row has its response, or reward where there is none. */
+/** A quick look, as nearly all logs have none: whether another row has its response, or reward if there is none. */
 function hasTwin(rows: StepRows, row: number): boolean {
   const outputs = rows.column<LoggedText>('output') ?? rows.column<LoggedText>('reasoning');
   if (outputs === undefined) return true;

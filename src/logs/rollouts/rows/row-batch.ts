@@ -26,10 +26,10 @@ export interface RowBatch {
   readonly cut: boolean;
 }
 
-/** Where they stand: one by one they would cost a thread more to hand over than to find. */
+/** Their positions: one by one they would cost a thread more to hand over than to find. */
 export interface BatchTexts {
   readonly memory: ArrayBuffer;
-  /** Of each column, for each row where its text begins and ends; −1 where `columns` has what there is. */
+  /** Of each column, for each row where its text begins and ends; −1 if `columns` has what there is. */
   readonly places: Readonly<Record<string, Int32Array>>;
 }
 
@@ -40,7 +40,7 @@ const MOST_PROBLEMS = 20;
 const MOST_BAD = 2 ** 15;
 const MOST_BAD_TIMES = 64;
 
-/** @throws {FileError} where almost nothing is a rollout */
+/** @throws {FileError} if almost nothing is a rollout */
 export function checkBad(path: string, bad: number, of: number): void {
   if (bad <= MOST_BAD + MOST_BAD_TIMES * (of - bad)) return;
   const problem = `${bad} of ${of} lines are no rollouts: the file is damaged, or something else than a log of rollouts`;

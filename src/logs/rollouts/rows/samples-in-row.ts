@@ -12,7 +12,7 @@ const IDS: ReadonlySet<string> = new Set(['sample', 'episode']);
  * The row itself, or a row an element where its responses are a list: other lists of that length go along, and what is
  * no list repeats.
  * @param names the name in the file of each of our columns
- * @throws {LineProblem} where a list has another length
+ * @throws {LineProblem} if a list has another length
  */
 export function samplesIn(row: Fields, names: Readonly<Record<string, string | undefined>>): readonly Fields[] {
   const { output, tokens } = names;

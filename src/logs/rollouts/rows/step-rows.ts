@@ -42,7 +42,7 @@ export class StepRows {
       for (let row = 0; row < rows; row++) {
         const begin = places[2 * row] as number;
         if (begin < 0) continue;
-        // Undefined where the batch has a string for it.
+        // Undefined if the batch has a string for it.
         column[this.rows + row] = new Uint8Array(memory, begin, (places[2 * row + 1] as number) - begin);
       }
     }
@@ -66,7 +66,7 @@ export class StepRows {
     this.#columns.set(name, [...values]);
   }
 
-  /** Makes strings of a column's texts. Rows of a prompt mostly stand together: theirs are one string. */
+  /** Makes strings of a column's texts. Rows of a prompt are mostly adjacent: theirs are one string. */
   readTexts(name: RolloutColumn): void {
     const column = this.#columns.get(name) as (LoggedText | undefined)[] | undefined;
     if (column === undefined) return;
@@ -108,7 +108,7 @@ export class StepRows {
   }
 }
 
-/** @param isShared rows of a prompt mostly stand together, and have one text */
+/** @param isShared rows of a prompt are mostly adjacent, and have one text */
 function bytesOf(values: readonly unknown[], isShared: boolean): number {
   let bytes = 0;
   let last: unknown;

@@ -47,7 +47,7 @@ export function unreadFile(path: string, file: string, container: Container, hea
   return new UnreadFileError(file, lines.join('\n  '), guess);
 }
 
-/** What the columns of a file are by their names; undefined where no rows come of it. */
+/** What the columns of a file are by their names; undefined if no rows come of it. */
 export function guessOf(file: string, container: Container, head: FileHead): ColumnNames | undefined {
   const keys = [...new Set(head.rows.flatMap((row) => [...row]))];
   const paths = head.paths?.() ?? [];
@@ -77,7 +77,7 @@ const SAID = [
   ['group', 'prompt', 'promptTokens'],
 ];
 
-/** How much of that comes of the first lines; of a table its columns alone are known. */
+/** How much of that comes of the first lines; of a table only its columns are known. */
 function saidBy(path: string, container: Container, { lines }: FileHead, choice: FormatChoice): number {
   if (container !== 'json-lines') return SAID.length;
   if (lines === undefined) return 0;

@@ -75,7 +75,7 @@ async function createS3(path: string): Promise<S3> {
   return { sdk, client };
 }
 
-/** What to say where an answer is of another object than the one before. */
+/** What to say if an answer is of another object than the one before. */
 export const REPLACED = 'the object was replaced while it was read: analyse it again when it is complete';
 
 /** One sentence for an error of the client, with what to do. */

@@ -71,7 +71,7 @@ async function listKeys(path: string, bucket: string, prefix: string, options: L
   return keys;
 }
 
-/** The first in order that begins with `prefix`: `prefix` itself, where there is such an object. */
+/** The first in order that begins with `prefix`: `prefix` itself, if there is such an object. */
 async function firstKey(
   path: string,
   bucket: string,

@@ -1,4 +1,5 @@
-// Answers of an S3-compatible store that break or stand still: given up after a while, and asked for again a few times.
+// Retries answers of an S3-compatible store that break off or stall: gives up after a while, and asks again a few
+// times.
 
 import { setTimeout } from 'node:timers/promises';
 import { onAbort } from '../../../checks/abort.js';
@@ -17,7 +18,7 @@ export interface RetryLimits {
 export const RETRY_LIMITS: RetryLimits = { stallMs: 30_000, attempts: 5, backoffMs: 200 };
 
 /**
- * What `ask` gives, asked again where no answer comes.
+ * What `ask` gives, asked again if no answer comes.
  * @throws {FileError} when the store refuses, or none has come after all; the signal's reason when it is aborted
  */
 export async function withRetry<T>(

@@ -48,7 +48,7 @@ export function matrixAt({ matrices }: RunData, step: number): Matrix | undefine
   return matrices.toSorted((a, b) => Math.abs(a.step - step) - Math.abs(b.step - step) || a.step - b.step)[0];
 }
 
-/** Start, peak of MI, where the gravest alarm begins, now; each step once. */
+/** Start, peak of MI, where the most severe alarm begins, now; each step once. */
 export function stillsOf(run: RunData): Still[] {
   const { steps, figures, head } = run;
   const mi = figures.mi ?? new Float32Array();

@@ -26,7 +26,7 @@ export function shadeOf(nats: number): Shade {
   return SHADES.find(({ below }) => factor < below) ?? (SHADES.at(-1) as Shade);
 }
 
-/** A stretch of a reasoning: a token with its nats, or what stands between tokens. */
+/** A stretch of a reasoning: a token with its nats, or what is between tokens. */
 export interface Piece {
   readonly text: string;
   readonly nats: number | undefined;
@@ -47,7 +47,7 @@ export function piecesOf({ reasoning, places, nats }: ShownText): Piece[] {
     pieces.push({ text: upTo(places[2 * token + 1] as number), nats: float16Value(bits) });
   }
   pieces.push({ text: reasoning.slice(unit).trimEnd(), nats: undefined });
-  // What stands before the first word and behind the last one is room.
+  // Before the first word and after the last one is only room.
   const [first] = pieces as [Piece];
   if (first.nats === undefined) pieces[0] = { text: first.text.trimStart(), nats: undefined };
   return pieces.filter(({ text }) => text !== '');
