@@ -22,6 +22,7 @@ import { reader as rollouts } from './rollouts/reader.js';
 import { reader as skyrl } from './skyrl/reader.js';
 import { reader as texts } from './texts/reader.js';
 import { reader as tinker } from './tinker/reader.js';
+import { reader as tinkerLogtree } from './tinker-logtree/reader.js';
 import { reader as trl } from './trl/reader.js';
 import { reader as verifiers } from './verifiers/reader.js';
 import { reader as verl } from './verl/reader.js';
@@ -50,6 +51,7 @@ export const FORMATS: readonly RolloutFormat[] = [
   skyrl,
   texts,
   tinker,
+  tinkerLogtree,
   trl,
   verifiers,
   verl,

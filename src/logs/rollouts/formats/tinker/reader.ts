@@ -2,7 +2,7 @@
 // rl/rollout_logging.py.
 
 import { fieldsOf } from '../../fields.js';
-import { hasAll, placeByFolder, plainName, type RolloutFormat, rollout } from '../../format.js';
+import { hasAll, type Place, placeByFolder, plainName, type RolloutFormat, rollout } from '../../format.js';
 import { environmentName } from '../../rows/environments.js';
 
 export const reader: RolloutFormat = {
@@ -10,19 +10,12 @@ export const reader: RolloutFormat = {
   containers: ['json-lines'],
   needs: 'group_idx, traj_idx, total_reward, iteration',
   setting: 'on by default; `iteration_*/*_rollout_summaries.jsonl`',
-  gives: 'rewards, groups and lengths; no texts',
+  gives: 'rewards, groups and lengths; texts are in its transcripts (`tinker-logtree`)',
   environment: '`tags`, joined by `/`',
   recognises: (keys) => hasAll(keys, 'group_idx', 'traj_idx', 'total_reward'),
   fields: ['iteration', 'split', 'group_idx', 'traj_idx', 'total_reward', 'steps', 'tags'],
   stepField: 'iteration',
-  // iteration_N/train_rollout_summaries.jsonl: the part before it tells training from tests.
-  place: (path) => {
-    const base = /^(.*)_rollout_summaries\.jsonl$/.exec(plainName(path))?.[1];
-    return {
-      ...placeByFolder(path, /^iteration_(\d+)$/),
-      split: base === undefined || base === 'train' ? undefined : base,
-    };
-  },
+  place: (path) => iterationPlace(path, 'rollout_summaries', 'jsonl'),
   rows: (line) => {
     const group = line.id('group_idx');
     const steps = line.list('steps')?.map((value, at) => fieldsOf(value, `steps[${at}]`).count('ac_len') ?? 0);
@@ -48,3 +41,12 @@ export const reader: RolloutFormat = {
   },
   notes: [],
 };
+
+/** iteration_N/train_rollout_summaries.jsonl: what stands before the kind tells training from tests. */
+export function iterationPlace(path: string, kind: string, ending: string): Place {
+  const base = new RegExp(`^(.*)_${kind}\\.${ending}$`).exec(plainName(path))?.[1];
+  return {
+    ...placeByFolder(path, /^iteration_(\d+)$/),
+    split: base === undefined || base === 'train' ? undefined : base,
+  };
+}
