@@ -40,8 +40,13 @@ const ALARMS = new Set([
 ]);
 
 /**
- * A run whose figures scatter about their levels. `spread`: standard deviation of a step as a share of the level;
- * `memory`: correlation of neighbouring steps; `level(step)`: where MI stands, 1 at the start.
+ * A run whose figures scatter about their levels.
+ * @param {object} figures
+ * @param {number} figures.spread  standard deviation of a step as a share of the level
+ * @param {number} [figures.memory]  correlation of neighbouring steps
+ * @param {(step: number) => number} [figures.level]  where MI stands, 1 at the start
+ * @param {number} [figures.entropySpread]
+ * @param {number} [figures.height]
  */
 function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.05, height: most = 1.5 }) {
   return async function* (uniform) {
@@ -61,17 +66,19 @@ function drawnFigures({ spread, memory = 0, level = () => 1, entropySpread = 0.0
       const metrics = stepMetrics(value, error, 0.8 * (1 + entropySpread * entropy), {
         mi_seq_margin: figure(12, margin),
       });
-      metrics.values.mi_seq_standard_error = error;
-      yield { metrics };
+      yield { metrics: { ...metrics, values: { ...metrics.values, mi_seq_standard_error: error } } };
     }
   };
 }
 
 /**
  * A fixed policy p(z|x) over 64 sequences; each step draws some of 256 prompts and some responses of each, scored exactly.
- * @param scale standard deviation of its logits: how much it depends on its prompt
- * @param prompts of a step
- * @param rollouts of each prompt
+ * @param {import('../dist/index.js').Engine} engine
+ * @param {object} [policy]
+ * @param {number} [policy.scale]  standard deviation of its logits: how much it depends on its prompt
+ * @param {(uniform: () => number) => number} [policy.prompts]  of a step
+ * @param {number} [policy.rollouts]  of each prompt
+ * @param {number} [policy.permutations]
  */
 function drawnPolicy(engine, { scale = 1.8, prompts: promptsOf = () => 16, rollouts = 8, permutations = 0 } = {}) {
   const [pool, kinds] = [256, 64];
@@ -122,7 +129,7 @@ function drawnEnvironments(count, spread = 0.2) {
     for (let at = 1; at <= steps; at++) {
       const environments = [];
       for (const [place, draw] of each.entries()) {
-        const { metrics } = (await draw.next()).value;
+        const { metrics } = /** @type {{ metrics: object }} */ ((await draw.next()).value);
         environments.push({ name: `env-${place}`, rows: 24, prompts: 4, figures: { ...metrics, ...about } });
       }
       const [{ figures }] = environments;
@@ -372,7 +379,7 @@ function nearlyCollapsed(engine, { prompts = 16, rollouts = 8, rare = 0.01 } = {
         for (let p = 0; p < prompts; p++)
           data[row * prompts + p] = isRare ? (p === own ? Math.log(shares[p]) : -60) : Math.log1p(-shares[p]);
       }
-      const sums = { data, dtype: 'float64', shape: [groups.length, prompts] };
+      const sums = { data, dtype: /** @type {const} */ ('float64'), shape: [groups.length, prompts] };
       yield {
         metrics: await crossScoreMetrics(engine, { sums, lengths: groups.map(() => 1), groups }, { permutations: 0 }),
       };
@@ -522,7 +529,7 @@ console.log(
 );
 for (const info of falls.filter(({ severity }) => severity === 'info')) {
   const isSame = ({ name, by, severity }) => name === info.name && by === info.by && severity === 'warning';
-  const warning = falls.find(isSame);
+  const [warning] = falls.filter(isSame);
   const cells = ({ stated, rate, low, high }) =>
     `${stated === null ? 'is said' : percent(stated)} | ${percent(rate)} (${percent(low)} to ${percent(high)})`;
   console.log(`| ${info.words} | ${info.by} | ${cells(info)} | ${cells(warning)} |`);

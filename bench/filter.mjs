@@ -80,7 +80,7 @@ row(
   'strict, { values, groupSize }',
   times(() => filterGroups({ rewards: flat })),
 );
-for (const dialect of ['paper', 'upstream', 'dapo', 'ragen']) {
+for (const dialect of /** @type {const} */ (['paper', 'upstream', 'dapo', 'ragen'])) {
   row(
     `${dialect}, { values, groupSize }`,
     times(() => filterGroups({ rewards: flat }, { dialect })),

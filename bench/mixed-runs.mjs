@@ -49,7 +49,10 @@ export function mixedScores(counts, rows, own, uniform) {
  */
 export function mixedTexts(counts, rows, own, uniform) {
   const below = (most) => Math.floor(uniform() * most);
-  const [tokens, groups, promptTokens, environments] = [[], [], [], []];
+  const tokens = [];
+  const groups = [];
+  const promptTokens = [];
+  const environments = [];
   let prompt = 0;
   for (const [at, name] of Object.keys(counts).entries()) {
     for (let one = 0; one < counts[name]; one++, prompt++) {

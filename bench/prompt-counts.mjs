@@ -67,7 +67,7 @@ function drawnStep({ columns, dependence, different = columns }, { base, own }, 
     }
   }
   return {
-    sums: { data: sums, dtype: 'float64', shape: [rows, columns] },
+    sums: { data: sums, dtype: /** @type {const} */ ('float64'), shape: [rows, columns] },
     lengths: groups.map(() => TOKENS),
     groups,
     promptTokens: prompts.map((id) => [id]),

@@ -33,6 +33,7 @@ async function main() {
   const folder = temporaryFolder(tmpdir(), 'collapsar-rivals-');
   const files = written(folder, options.mb);
   const installed = Object.fromEntries(['snappy', '@duckdb/node-api'].map((name) => [name, install(folder, name)]));
+  /** @type {[name: string, library: string, ways: string[], file: string, sources: string[]][]} */
   const rows = [
     [
       'Snappy',
@@ -105,8 +106,9 @@ function written(folder, mb) {
   const lines = join(folder, 'rollouts.jsonl');
   const texts = [];
   for (let row = 0, size = 0; size < mb * 1e6; row++) {
-    texts.push(line(row));
-    size += texts.at(-1).length + 1;
+    const text = line(row);
+    texts.push(text);
+    size += text.length + 1;
   }
   writeFileSync(lines, `${texts.join('\n')}\n`);
   return { parquet, lines, snappy: lines };
@@ -139,7 +141,7 @@ function inTurns(ways, file, folder, rounds) {
     for (const way of ways) {
       const { status, stdout, stderr } = spawn(way, [file], folder, 120);
       if (status !== 0) throw new Error(`${way}: ${stderr}`);
-      const { mbs, memory } = JSON.parse(stdout.trim().split('\n').at(-1));
+      const { mbs, memory } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
       const before = found[way] ?? { mbs: 0, memory: 0 };
       found[way] = { mbs: Math.max(before.mbs, mbs), memory: Math.max(before.memory, memory) };
     }

@@ -36,7 +36,7 @@ async function parseAll() {
     }
     await handle.close();
   }
-  parentPort.postMessage(rows);
+  parentPort?.postMessage(rows);
 }
 
 async function main() {

@@ -132,13 +132,15 @@ const resultsSoFar = () => ({
   ...run.results(),
 });
 
-let stored;
+let claimed;
+/** @returns the file's name; undefined where nothing is stored */
 async function store() {
-  if (options.only !== '') return;
+  if (options.only !== '') return undefined;
   const kind = `${options.peers ? '-peers' : ''}${options.quick ? '-quick' : ''}`;
-  const folder = options.out && pathToFileURL(`${resolve(options.out)}/`);
-  stored ??= await claimResult(`${date.slice(0, 10)}-${slug(machine.cpu)}${kind}`, folder);
-  await stored.write(resultsSoFar());
+  const folder = options.out ? pathToFileURL(`${resolve(options.out)}/`) : undefined;
+  claimed ??= await claimResult(`${date.slice(0, 10)}-${slug(machine.cpu)}${kind}`, folder);
+  await claimed.write(resultsSoFar());
+  return claimed.name;
 }
 
 /** Whether there is time for more; what there is none for is named. */
@@ -208,11 +210,11 @@ for (const operation of new Set(cases.filter((one) => !measurable.includes(one))
 await (options.peers ? measureWithPeers() : measureAlone());
 await run.close();
 watch.close();
-await store();
+const stored = await store();
 
 const results = resultsSoFar();
 process.stdout.write(toText(results));
-if (stored !== undefined) progress(`wrote ${options.out ?? 'bench/results'}/${stored.name}`);
+if (stored !== undefined) progress(`wrote ${options.out ?? 'bench/results'}/${stored}`);
 if (options.docs) {
   const page = new URL('../docs/internals/performance.md', import.meta.url);
   await writeFile(page, replaceSection(await readFile(page, 'utf8'), results.suite, toMarkdown(results)));

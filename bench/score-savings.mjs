@@ -44,8 +44,9 @@ function table(columns, rows) {
 async function stepsOf(run) {
   const steps = [];
   for await (const data of readSteps(new URL(`../examples/data/${run}`, import.meta.url).pathname)) {
+    if (data.scores.kind === 'sums') throw new Error(`step ${data.step} of ${run} has sums, not log-probs of tokens`);
     const [, rows] = data.scores.shape;
-    const sums = Array.from({ length: rows }, () => []);
+    const sums = Array.from({ length: rows }, () => /** @type {number[]} */ ([]));
     for await (const { logprobs } of data.scores.blocks()) {
       const block = await engine.sumTokens(logprobs, data.lengths);
       const [count] = logprobs.shape;
@@ -94,7 +95,7 @@ async function shippedRuns(runs) {
       tell(`${run}, ${negatives} negatives`);
       const found = [];
       const loo = [];
-      let cost;
+      let cost = { pairs: 0, ownPairs: 0, allPairs: 0 };
       for (const { input, sums, full, step } of steps) {
         for (let seed = 0; seed < seeds; seed++) {
           const plan = planScores(input, { negatives, seed: seed * 1009 + step });
@@ -196,7 +197,9 @@ async function knownPolicies() {
             const { input, sums, trueValue } = drawBatch(uniform, { prompts, rowsPerPrompt, strength });
             const plan = planScores(input, { negatives, seed });
             const { values, certainty } = await estimateFromPairs(engine, plan, { sums: scoresOf(sums, plan) });
-            const { low, high } = certainty[KEY].batch;
+            const { batch } = certainty[KEY];
+            if ('absent' in batch) throw new Error(`no interval: ${batch.absent}`);
+            const { low, high } = batch;
             found.push({
               trueValue,
               miss: values[KEY] - trueValue,
@@ -254,6 +257,7 @@ async function inRounds(runs) {
             await rounds.add({ sums: scoresOf(sums, round) });
           }
           const { reason, estimates } = rounds.result();
+          if (estimates === undefined) throw new Error(`no estimates: ${reason}`);
           reasons[reason] = (reasons[reason] ?? 0) + 1;
           found.push({ ...compare(estimates, full), share: estimates.cost.pairs / estimates.cost.allPairs });
         }

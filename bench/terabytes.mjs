@@ -99,6 +99,7 @@ async function throughput(folder, dtype) {
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
+  /** @type {Record<'reader' | 'readerInside' | 'analyze', number[]>} */
   const rounds = { reader: [], readerInside: [], analyze: [] };
   for (let round = 0; round < given.rounds; round++) {
     const reading = await read(files);

@@ -44,7 +44,9 @@ async function written(folder) {
   const isLog = readdirSync(folder).includes('completions');
   if (isLog) {
     for await (const step of readRollouts(join(folder, 'completions'))) {
-      found.set(step.step, (await textMetrics(engine, textStepOf(step), { permutations: 0 })).values.mi_bound);
+      const texts = textStepOf(step);
+      if (texts === undefined) throw new Error(`step ${step.step} of ${folder} has no texts`);
+      found.set(step.step, (await textMetrics(engine, texts, { permutations: 0 })).values.mi_bound);
     }
   } else {
     for await (const step of readSteps(folder)) found.set(step.step, (await idsOf(step)).values.mi_bound);
@@ -73,6 +75,7 @@ for (const folder of runs) {
     x.map(([, value]) => value),
     y.map(([, value]) => value),
   );
+  if (typeof pair === 'string') throw new Error(`${folder}: ${pair}`);
   const over = both.filter((step) => bound.get(step) > mi.get(step)).length;
   above += over;
   all += both.length;

@@ -3,22 +3,31 @@
 const below = (uniform, bound) => Math.floor(uniform() * bound);
 const wordsOf = (uniform, length, vocabulary) => Array.from({ length }, () => below(uniform, vocabulary));
 
-/** K rows for each of P prompts, or as many as `sizes` says; `text(uniform)` knows nothing of the prompt. */
+/**
+ * K rows for each of P prompts, or as many as `sizes` says; `text(uniform)` knows nothing of the prompt.
+ * @param {object} kind
+ * @param {number} [kind.prompts]
+ * @param {number} [kind.each]
+ * @param {number[]} [kind.sizes]
+ * @param {boolean} [kind.known]  whether the step tells the texts of its prompts
+ * @param {(uniform: () => number) => () => number[]} kind.text
+ */
 function independent({ prompts = 12, each = 4, sizes, known = false, text }) {
   return (uniform) => {
     const counts = sizes ?? Array.from({ length: prompts }, () => each);
-    const step = { tokens: [], groups: [] };
-    if (known) step.promptTokens = [];
+    const tokens = [];
+    const groups = [];
+    const promptTokens = [];
     const draw = text(uniform);
     for (const [group, count] of counts.entries()) {
       const prompt = wordsOf(uniform, 15, 60);
       for (let row = 0; row < count; row++) {
-        step.tokens.push(draw());
-        step.groups.push(group);
-        if (known) step.promptTokens.push(prompt);
+        tokens.push(draw());
+        groups.push(group);
+        promptTokens.push(prompt);
       }
     }
-    return step;
+    return { tokens, groups, ...(known && { promptTokens }) };
   };
 }
 
@@ -71,15 +80,16 @@ export function dependentStep(uniform, { prompts, each, moved }) {
     { length: prompts },
     (_, j) => (length) => wordsOf(uniform, length, 40).map((word) => 40 * j + word),
   );
-  const step = { tokens: [], groups: [] };
+  const tokens = [];
+  const groups = [];
   for (let group = 0; group < prompts; group++) {
     for (let row = 0; row < each; row++) {
       const writer = uniform() < moved ? below(uniform, prompts) : group;
-      step.tokens.push(own[writer](10 + below(uniform, 30)));
-      step.groups.push(group);
+      tokens.push(own[writer](10 + below(uniform, 30)));
+      groups.push(group);
     }
   }
-  return step;
+  return { tokens, groups };
 }
 
 /** I(X;Z) of dependentStep in nats: of the prompt that a row is labelled with and the one that it was written for. */

@@ -21,11 +21,14 @@ function textFigures(values, error, prompts) {
 }
 
 /**
- * @param height of the bound of 16 prompts, nats; what would lie above its ceiling ln 16 stands at it, where nothing scatters
- * @param spread standard deviation of a step, as a share of the height: that of the batch, which its interval knows, and what the policy
- *   adds to it
- * @param memory correlation of neighbouring steps
- * @param level where the bound stands at a step, 1 at the start
+ * @param {object} figures
+ * @param {number} figures.height  of the bound of 16 prompts, nats; what would lie above its ceiling ln 16 stands at it,
+ *   where nothing scatters
+ * @param {number} figures.spread  standard deviation of a step, as a share of the height: that of the batch, which its
+ *   interval knows, and what the policy adds to it
+ * @param {number} [figures.memory]  correlation of neighbouring steps
+ * @param {(step: number) => number} [figures.level]  where the bound stands at a step, 1 at the start
+ * @param {number} steps
  */
 export function drawnTexts({ height, spread, memory = 0, level = () => 1 }, steps) {
   const ceiling = Math.log(16);
@@ -54,14 +57,22 @@ export function drawnTexts({ height, spread, memory = 0, level = () => 1 }, step
 /**
  * Texts of prompts that are others at every step: a text's words are its prompt's with probability `own`, else common ones, among
  * them phrases that all prompts share.
- * @param promptsOf how many prompts a step has
+ * @param {import('../dist/index.js').Engine} engine
+ * @param {object} policy
+ * @param {number} policy.own
+ * @param {number} [policy.words]
+ * @param {number} [policy.each]  rows of a prompt
+ * @param {(uniform: () => number) => number} [policy.promptsOf]  how many prompts a step has
+ * @param {number} steps
  */
 export function writtenTexts(engine, { own, words = 12, each = 4, promptsOf = () => 16 }, steps) {
   return async function* (uniform) {
     const below = (most) => Math.floor(uniform() * most);
     for (let step = 1; step <= steps; step++) {
       const prompts = promptsOf(uniform);
-      const [tokens, groups, promptTokens] = [[], [], []];
+      const tokens = [];
+      const groups = [];
+      const promptTokens = [];
       for (let prompt = 0; prompt < prompts; prompt++) {
         const known = Array.from({ length: 6 }, () => 100 + below(400));
         for (let row = 0; row < each; row++) {
@@ -127,7 +138,7 @@ export function shortRows(engine, { source, scale = 1.5, prompts = 16, each = 4 
         tokens[Math.floor(at / prompts)].reduce((sum, token, place) => sum + logprobs(at % prompts, place)[token], 0),
       );
       const scored = {
-        sums: { data: sums, dtype: 'float64', shape: [tokens.length, prompts] },
+        sums: { data: sums, dtype: /** @type {const} */ ('float64'), shape: [tokens.length, prompts] },
         lengths: tokens.map(() => places),
         groups,
       };

@@ -66,8 +66,10 @@ function nvccOfPython(python) {
  * COLLAPSAR_PYTHON, of VIRTUAL_ENV or of the Python on the PATH; or null.
  */
 export function findNvcc() {
-  const folders = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].filter(Boolean);
-  const places = [process.env.CUDACXX, 'nvcc', ...folders.map((folder) => join(folder, 'bin', 'nvcc'))].filter(Boolean);
+  const folders = [process.env.CUDA_HOME, process.env.CUDA_PATH, '/usr/local/cuda'].flatMap((one) => one || []);
+  const places = [process.env.CUDACXX, 'nvcc', ...folders.map((folder) => join(folder, 'bin', 'nvcc'))].flatMap(
+    (one) => one || [],
+  );
   const installed = places.find((command) => versionOf(command) !== null);
   if (installed !== undefined) return installed;
   const environment = process.env.VIRTUAL_ENV && join(process.env.VIRTUAL_ENV, 'bin', 'python');
@@ -169,6 +171,6 @@ export const placeOf = (program) =>
 
 /** What CXX names, as CMake has it: the program's path, and then its arguments. */
 export function namedCompiler() {
-  const [program, ...args] = process.env.CXX.trim().split(/\s+/);
+  const [program, ...args] = (process.env.CXX ?? '').trim().split(/\s+/);
   return [program.includes('/') ? program : placeOf(program), ...args];
 }

@@ -20,7 +20,13 @@ export function dashboard({ FIGURES, STEP_FIGURES, STATE }) {
     legendFormat,
     ...(more.instant ? { instant: true, range: false, format: 'table' } : {}),
   });
-  const panel = (type, title, [x, y, w, h], targets, { defaults = {}, overrides = [], ...more } = {}) => ({
+  const panel = (
+    type,
+    title,
+    [x, y, w, h],
+    targets,
+    { defaults = {}, overrides = /** @type {object[]} */ ([]), ...more } = {},
+  ) => ({
     id: ++id,
     type,
     title,

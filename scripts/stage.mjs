@@ -74,7 +74,10 @@ export async function run(command, args, options) {
   return result;
 }
 
-/** Ends this process with status 1 and a reason unless the condition holds. */
+/**
+ * Ends this process with status 1 and a reason unless the condition holds.
+ * @returns {asserts condition}
+ */
 export function check(condition, problem) {
   if (condition) return;
   console.error(`failed: ${problem}`);

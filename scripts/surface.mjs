@@ -19,7 +19,9 @@ export function exportedNames() {
   );
   const checker = program.getTypeChecker();
   const namesOf = (file) => {
-    const symbol = checker.getSymbolAtLocation(program.getSourceFile(join(root, file)));
+    const source = program.getSourceFile(join(root, file));
+    const symbol = source && checker.getSymbolAtLocation(source);
+    if (symbol === undefined) throw new Error(`${file} exports nothing`);
     return checker.getExportsOfModule(symbol).map(({ name }) => name);
   };
   return new Map(files.map((file) => [file, namesOf(file)]));

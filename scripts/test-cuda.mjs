@@ -128,8 +128,8 @@ function instructionsPerElement(cuobjdump, object, comparisons) {
   const numberAt = new Map(code.map((instruction, i) => [instruction.at, i]));
   const ways = [];
   for (const [end, { to, at }] of code.entries()) {
-    if (to === null || to >= at) continue;
-    const begin = numberAt.get(to);
+    const begin = to === null || to >= at ? undefined : numberAt.get(to);
+    if (begin === undefined) continue;
     // For each instruction, by what was met on the way to it: the fewest instructions.
     const least = Array.from({ length: end - begin + 1 }, () => new Map());
     least[0].set('0,0,0', 0);

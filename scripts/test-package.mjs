@@ -25,7 +25,7 @@ process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 /** A PATH on which everything is found but the named tools. */
 function pathWithout(...tools) {
   const folder = mkdtempSync(join(work, 'path-'));
-  for (const source of process.env.PATH.split(delimiter)) {
+  for (const source of (process.env.PATH ?? '').split(delimiter)) {
     let names = [];
     try {
       names = readdirSync(source);
@@ -45,11 +45,8 @@ function pathWithout(...tools) {
 }
 
 const packed = await run('npm', ['pack', '--json', '--pack-destination', work], { env: registryOnly(), quiet: true });
-const tarball = join(
-  work,
-  readdirSync(work).find((name) => name.endsWith('.tgz')),
-);
 const contents = JSON.parse(packed.output.slice(packed.output.indexOf('[\n')))[0];
+const tarball = join(work, contents.filename);
 console.log(`${contents.filename}: ${contents.files.length} files, ${(contents.size / 1e3).toFixed(0)} kB`);
 const strangers = contents.files
   .map((file) => file.path)

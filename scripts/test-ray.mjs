@@ -69,7 +69,7 @@ function freePort() {
 }
 
 /** A node with one core, whose processes end with it: --block. */
-function startNode(name, ...args) {
+const startNode = (name, ...args) => {
   const ray = ['-m', 'ray.scripts.scripts', 'start', '--block', '--num-cpus=1', '--disable-usage-stats'];
   const store = '--object-store-memory=80000000';
   const log = openSync(join(work, `${name}.log`), 'a');
@@ -80,7 +80,7 @@ function startNode(name, ...args) {
     stdio: ['ignore', log, log],
   });
   nodes.set(name, child);
-}
+};
 
 const processesOf = (name) => {
   const ours = new Set(processesWith(mark.join('=')));

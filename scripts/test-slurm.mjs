@@ -150,7 +150,7 @@ PartitionName=high Nodes=${NODES} PriorityTier=10 State=UP
 }
 
 async function end() {
-  const user = String(process.getuid());
+  const user = String(process.getuid?.());
   slurm('scancel', `--user=${user}`);
   for (const child of daemons.values()) child.kill('SIGTERM');
   await Promise.race([

@@ -135,10 +135,7 @@ async function measureAt(peers, here, { given, input, written }, time, run) {
     tasks.push({ name, what, run: call, warm: true }); // the check has called it
   }
   const times = await interleave(tasks, run.effort, time);
-  const ownSeconds = (threads) =>
-    median(
-      times.get(tasks.find(({ what }) => what.runner === 'collapsar' && what.threads === threads).name).map(median),
-    );
+  const ownSeconds = (threads) => median((times.get(`collapsar ${threads}`) ?? []).map(median));
   for (const { name, what } of tasks) {
     if (broken.has(name)) continue;
     const beside = what.runner === 'peer' ? { ownSeconds: ownSeconds(what.threads) } : {};

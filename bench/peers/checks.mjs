@@ -11,6 +11,7 @@ const places = new Set(['argmax']);
  *   relative to them, by name; a problem if one is over the tolerance or if there is nothing to compare
  */
 export function compareResults(ours, theirs, tensor, tolerance) {
+  /** @type {Record<string, number>} */
   const errors = {};
   const problems = [];
   for (const [name, found] of Object.entries(theirs)) {

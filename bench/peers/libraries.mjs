@@ -95,10 +95,8 @@ export class Library {
   }
 }
 
-/**
- * @returns {Promise<{ libraries: Library[], versions: Record<string, string>, absent: string[] }>}
- */
 export async function findLibraries(time, watch, programs = allPrograms()) {
+  /** @type {{ libraries: Library[], versions: Record<string, string>, absent: string[] }} */
   const found = { libraries: [], versions: {}, absent: [] };
   for (const program of programs) {
     const library = new Library(program, time, watch);

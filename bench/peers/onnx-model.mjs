@@ -53,7 +53,13 @@ const constant = ({ name, values }) => [
 ];
 
 /**
- * @param {{ nodes: object[], inputs: object[], outputs: object[], constants?: object[] }} graph
+ * @typedef {{ name: string, type: string, axes: number }} Value
+ *
+ * @param {object} graph
+ * @param {{ operator: string, inputs: string[], outputs: string[], attributes?: object }[]} graph.nodes
+ * @param {Value[]} graph.inputs
+ * @param {Value[]} graph.outputs
+ * @param {{ name: string, values: number[] }[]} [graph.constants]
  * @returns {Uint8Array} a model of IR version 8, operator set 13
  */
 export function onnxModel({ nodes, inputs, outputs, constants = [] }) {

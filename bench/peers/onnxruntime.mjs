@@ -9,9 +9,9 @@ import { onnxModel } from './onnx-model.mjs';
 /** The module and its version, or why there is none. */
 export async function loadOnnxRuntime() {
   const folder = process.env.COLLAPSAR_ONNXRUNTIME;
-  const require = createRequire(folder ? join(folder, 'from.cjs') : import.meta.url);
+  const load = createRequire(folder ? join(folder, 'from.cjs') : import.meta.url);
   try {
-    const runtime = require('onnxruntime-node');
+    const runtime = load('onnxruntime-node');
     return { runtime, version: runtime.env.versions.node ?? runtime.env.versions.common };
   } catch (error) {
     const absent = error.code === 'MODULE_NOT_FOUND';
@@ -64,7 +64,7 @@ const results = {
 };
 
 /**
- * @param {object} runtime  the module
+ * @param runtime  the module
  * @param {import('../suite/cases.mjs').Case} given
  * @param {import('../suite/data.mjs').Input} input
  * @returns {Promise<import('./serve.mjs').Peer[]>}

@@ -6,13 +6,6 @@ import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { forgetPeak, residentBytes } from '../suite/footprint.mjs';
 
-const arrayTypes = new Map([
-  [Float64Array, 'float64'],
-  [Float32Array, 'float32'],
-  [Uint16Array, 'uint16'],
-  [Int32Array, 'int32'],
-]);
-
 /** Longest wait for an answer: a call takes two seconds at most, as far as its probe could tell; modules load once. */
 const patience = 20;
 const startPatience = 60;
@@ -22,14 +15,14 @@ const startPatience = 60;
  * @returns {Promise<object>} what `load` sends: the file, where each array stands, and the case
  */
 export async function writeCase(path, { operation, dtype, out }, { tensor, lengths, own, targets }, ours) {
-  const results = Object.entries(ours).map(([name, array]) => [`result ${name}`, array]);
+  const results = Object.fromEntries(Object.entries(ours).map(([name, array]) => [`result ${name}`, array]));
   const file = await open(path, 'w');
   const arrays = {};
   let offset = 0;
   try {
-    for (const [name, array] of Object.entries({ tensor: tensor.data, lengths, own, targets }).concat(results)) {
+    for (const [name, array] of Object.entries({ tensor: tensor.data, lengths, own, targets, ...results })) {
       const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-      arrays[name] = { type: arrayTypes.get(array.constructor), offset, length: array.length };
+      arrays[name] = { type: array.constructor.name.replace('Array', '').toLowerCase(), offset, length: array.length };
       for (let at = 0; at < bytes.length; ) {
         const { bytesWritten } = await file.write(bytes, at, Math.min(bytes.length - at, 2 ** 28), offset + at);
         at += bytesWritten;
@@ -59,7 +52,7 @@ export class PeerProcess {
     this.#time = time;
     this.#watch = watch;
     this.#child = spawn(program, args, { stdio: ['pipe', 'pipe', 'inherit'] });
-    this.#child.on('error', (error) => {
+    this.#child.on('error', (/** @type {NodeJS.ErrnoException} */ error) => {
       this.#problem = error.code === 'ENOENT' ? `${program}: not found` : `${program}: ${error.message}`;
     });
     this.#child.stdin.on('error', () => undefined); // it has ended, which reading tells

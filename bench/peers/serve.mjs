@@ -10,10 +10,12 @@ import { loadOnnxRuntime, onnxRuntimePeers } from './onnxruntime.mjs';
 import { plainLoopPeers } from './plain-loops.mjs';
 
 /**
+ * @typedef {Record<string, ArrayLike<number>>} Results  arrays by name
+ *
  * @typedef {object} Peer
  * @property {string} name
  * @property {number} threads
- * @property {() => unknown} run    gives its results as arrays by name
+ * @property {() => Results | Promise<Results>} run
  * @property {number} tolerance     how far its results may be from ours
  * @property {() => unknown} [close]
  */
@@ -39,20 +41,36 @@ function readArrays(path, places) {
   }
 }
 
-/** @type {{ versions: () => Record<string, string>, peers: (...of: any[]) => Peer[] | Promise<Peer[]> }} */
+/**
+ * @typedef {object} Library
+ * @property {string} [problem]  why it is not here
+ * @property {Record<string, string>} versions
+ * @property {(given: any, input: any, threadCounts: number[]) => Peer[] | Promise<Peer[]>} peers
+ *
+ * @returns {Promise<Library>}
+ */
 async function openLibrary(name) {
   if (name === 'plain loop') return { versions: {}, peers: plainLoopPeers };
   if (name !== 'onnxruntime') throw new Error(`no library ${name}`);
   const { runtime, version, problem } = await loadOnnxRuntime();
-  if (runtime === undefined) return { problem };
-  return { versions: { 'onnxruntime-node': version }, peers: (...of) => onnxRuntimePeers(runtime, ...of) };
+  return {
+    problem,
+    versions: { 'onnxruntime-node': version },
+    peers: (given, input, threadCounts) => onnxRuntimePeers(runtime, given, input, threadCounts),
+  };
 }
 
 const library = await openLibrary(process.argv[2]);
-let loaded = { peers: [], tensor: undefined, ours: {} };
+/** @type {{ peers: Peer[], tensor: { data: ArrayLike<number>, shape: number[] }, ours: Results }} */
+const nothing = { peers: [], tensor: { data: [], shape: [] }, ours: {} };
+let loaded = nothing;
 
 const keyOf = ({ name, threads }) => `${name} ${threads}`;
-const find = (request) => loaded.peers.find((peer) => keyOf(peer) === keyOf(request));
+function find(request) {
+  const peer = loaded.peers.find((one) => keyOf(one) === keyOf(request));
+  if (peer === undefined) throw new Error(`no peer ${keyOf(request)}`);
+  return peer;
+}
 
 const handlers = {
   versions() {
@@ -61,7 +79,7 @@ const handlers = {
   },
   async unload() {
     for (const { close } of loaded.peers) await close?.();
-    loaded = { peers: [], tensor: undefined, ours: {} };
+    loaded = nothing;
     globalThis.gc?.();
     return {};
   },

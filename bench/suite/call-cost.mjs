@@ -49,7 +49,7 @@ export async function measureCalls(engine, effort, time, collected) {
   const native = new (loadAddon().NativeEngine)(1, maxBufferBytes);
   const mebibyte = 2 ** 20;
   const firstToken = (data) => {
-    const tensor = { data, dtype: 'float32', shape: [1, 1, data.length] };
+    const tensor = { data, dtype: /** @type {const} */ ('float32'), shape: [1, 1, data.length] };
     return () => engine.sumTokens(tensor, [1]);
   };
   const engineMemory = engine.alloc('float32', [4 * mebibyte]).data;
@@ -60,7 +60,8 @@ export async function measureCalls(engine, effort, time, collected) {
   const lengths = new Int32Array(rows).fill(100);
   const stats = () => engine.scoreStats(scores, { own, lengths });
   const manyLengths = new Int32Array(4096).fill(1);
-  const manyRows = { data: engineMemory.subarray(0, 4096), dtype: 'float32', shape: [1, 4096, 1] };
+  const rowsOfOne = /** @type {const} */ ({ dtype: 'float32', shape: [1, 4096, 1] });
+  const manyRows = { data: engineMemory.subarray(0, 4096), ...rowsOfOne };
 
   const views = [
     ['engine memory', firstToken(engineMemory)],
@@ -99,6 +100,7 @@ export async function measureCalls(engine, effort, time, collected) {
   for (const { run } of tasks) for (let at = 0; at < 500; at++) await run();
   const measured = await interleave(tasks, effort, time);
 
+  /** @type {[name: string, meaning: string, run: () => Promise<number>][]} */
   const batches = [
     [
       'busy: sumTokens of one token',
@@ -108,7 +110,7 @@ export async function measureCalls(engine, effort, time, collected) {
     ['busy: scoreStats [64, 64]', 'the JS thread not idle, per call, one call after the other', () => busyPart(stats)],
     [`burst: sumTokens of one token × ${burstCalls}`, 'per call, all started before any has ended', () => burst(small)],
   ];
-  const inBatches = batches.map(() => []);
+  const inBatches = batches.map(() => /** @type {number[][]} */ ([]));
   for (let round = 0; round < rounds; round++) {
     for (const [at, [, , run]] of batches.entries()) {
       await sleep(1); // a turn of the event loop of its own

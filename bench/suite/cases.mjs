@@ -9,7 +9,7 @@ import { readFileSync } from 'node:fs';
  * @property {Operation} operation
  * @property {DType} dtype
  * @property {number[]} shape     [N, V], [P, R, T] or [R, P]
- * @property {string[]} [out]     the outputs of logitStats that are asked for; default all
+ * @property {import('../../dist/engine/operations/logit-fields.js').LogitField[]} [out]     the outputs of logitStats that are asked for; default all
  * @property {boolean} [packed]   sumTokens: [P, N] without padding
  * @property {boolean} [reuse]    sumTokens: into memory that the caller keeps, instead of new memory in each call
  * @property {boolean} [anyTargets]  logitStats: each column is as likely to be a target; default: as likely as it is
@@ -38,7 +38,10 @@ export function lastLevelCache() {
 /** How many rows of this size fit the budget: at least one, and a number that is not round. */
 const rowsWithin = (budget, rowBytes) => Math.max(1, Math.floor(budget / rowBytes));
 
-/** What tells a case from the others. */
+/**
+ * What tells a case from the others.
+ * @param {Omit<Case, 'id'>} given
+ */
 function idOf({ operation, dtype, shape, out, packed, reuse, anyTargets }) {
   const notes = [
     packed ? 'packed' : '',

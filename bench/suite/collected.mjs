@@ -6,7 +6,7 @@ export class Collected {
   #entries = new Map();
 
   /**
-   * @param {object} what    what was timed: `key` tells it from the others; the rest goes into the measure as it is
+   * @param {{ key: string, [field: string]: unknown }} what    what was timed: `key` tells it from the others; the rest goes into the measure as it is
    * @param {number[][]} rounds  seconds, by round
    */
   add({ key, ...what }, rounds) {

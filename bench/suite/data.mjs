@@ -88,7 +88,8 @@ export function makeInput({ operation, dtype, shape, packed, reuse, anyTargets }
     const tensor = engine.alloc(dtype, shape);
     const logits = fill(tensor.data, dtype, () => 3 * bell(uniform));
     const elements = tensor.data.length;
-    const targets = anyTargets ? integers(...shape) : sampledColumns(logits, ...shape, uniform);
+    const [rows, columns] = shape;
+    const targets = anyTargets ? integers(rows, columns) : sampledColumns(logits, rows, columns, uniform);
     return { tensor, lengths: none, own: none, targets, elements, bytes: bytesOf(tensor, elements) };
   }
   if (operation === 'scoreStats') {

@@ -4,7 +4,7 @@ import { Bench } from 'tinybench';
 /**
  * @typedef {object} Task
  * @property {string} name
- * @property {() => Promise<number | undefined> | number | undefined} run  gives seconds if the task measures itself
+ * @property {() => Promise<number | void> | number} run  gives seconds if the task measures itself
  * @property {boolean} [warm]  it has run before: no call of its own before the first round
  *
  * @typedef {object} Effort
@@ -22,8 +22,9 @@ import { Bench } from 'tinybench';
  * @returns {Promise<Map<string, number[][]>>} by name: the seconds of each call, by round
  */
 export async function interleave(tasks, { rounds, leastRounds, slice, slowSeconds, slowRounds }, time) {
+  /** @type {Map<string, number[][]>} */
   const samples = new Map(tasks.map(({ name }) => [name, []]));
-  const isDue = ({ name }, round) => round < slowRounds || !(samples.get(name)[0]?.[0] > slowSeconds);
+  const isDue = ({ name }, round) => round < slowRounds || (samples.get(name)?.[0]?.[0] ?? 0) <= slowSeconds;
   for (const { run, warm } of tasks) if (!warm) await run(); // pages, caches, the compiler
   let took = 0; // seconds of a round
   for (let round = 0; round < rounds; round++) {
@@ -46,8 +47,9 @@ export async function interleave(tasks, { rounds, leastRounds, slice, slowSecond
       );
     }
     await bench.run();
-    for (const task of bench.tasks) {
-      samples.get(task.name).push(task.result.latency.samples.map((milliseconds) => milliseconds / 1000));
+    for (const { name, result } of bench.tasks) {
+      if (result.state !== 'completed') throw new Error(`${name}: ${result.state}`);
+      samples.get(name)?.push((result.latency.samples ?? []).map((milliseconds) => milliseconds / 1000));
     }
     took = before - time.left();
   }

@@ -6,11 +6,11 @@ import { lastLevelCache } from './cases.mjs';
 
 const json = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 
-/** The commit that is checked out, with `+` if files differ from it; undefined without git. */
+/** The commit that is checked out, with `+` if files differ from it. */
 function commit() {
   const git = (...args) => spawnSync('git', args, { cwd: new URL('../..', import.meta.url), encoding: 'utf8' });
   const head = git('rev-parse', '--short', 'HEAD');
-  if (head.status !== 0) return undefined;
+  if (head.status !== 0) return 'unknown';
   const changes = git('status', '--porcelain', '--untracked-files=no').stdout.trim();
   return head.stdout.trim() + (changes === '' ? '' : '+');
 }

@@ -7,6 +7,17 @@ import { interleave } from './interleave.mjs';
 import { callOf } from './operations.mjs';
 import { Reader, readPlans } from './roofline.mjs';
 
+/**
+ * @typedef {import('./interleave.mjs').Task & { what: What }} Measured  a task, and whose time it takes
+ *
+ * @typedef {object} What
+ * @property {string} runner
+ * @property {number} threads
+ * @property {string} [peer]
+ * @property {Record<string, number>} [errors]
+ * @property {number} [prefetchBytes]
+ */
+
 export class Run {
   #addon = loadAddon();
   #engines = new Map();
@@ -15,7 +26,9 @@ export class Run {
   #calls = new Collected();
   #ownDone = new Set();
   /** In words: what was not measured, and what was measured otherwise than asked. */
+  /** @type {string[]} */
   skipped = [];
+  /** @type {string[]} */
   notes = [];
 
   /**
@@ -25,8 +38,16 @@ export class Run {
    * @param {import('./budget.mjs').TimeBudget} given.time
    * @param {import('./footprint.mjs').MemoryWatch} given.watch
    */
+  constructor({ effort, threadCounts, time, watch }) {
+    this.effort = effort;
+    this.threadCounts = threadCounts;
+    this.time = time;
+    this.watch = watch;
+  }
+
+  /** @param {ConstructorParameters<typeof Run>[0]} given */
   static async open(given) {
-    const run = Object.assign(new Run(), given);
+    const run = new Run(given);
     for (const threads of run.threadCounts) {
       run.#engines.set(threads, await openEngine({ device: 'cpu', threads }));
       run.#readers.set(threads, new Reader(threads));
@@ -57,7 +78,7 @@ export class Run {
     this.#measured.add({ key, ...all }, rounds);
   }
 
-  /** @returns {import('./interleave.mjs').Task[]} collapsar on every number of threads */
+  /** @returns {Measured[]} collapsar on every number of threads */
   ownTasks(given, input) {
     const call = callOf(given, input);
     return this.threadCounts.map((threads) => ({
@@ -72,6 +93,7 @@ export class Run {
   /**
    * What bounds a case: reading its bytes, of which the faster way counts; arithmetic; and where rows have padding
    * between them the cache lines of their tokens.
+   * @returns {Measured[]}
    */
   #rooflineTasks({ operation }, { tensor, lengths, elements }) {
     const ofTokens = operation === 'sumTokens' || operation === 'step';

@@ -21,7 +21,7 @@
  * @property {string} date           ISO 8601
  * @property {'bench' | 'peers'} suite
  * @property {boolean} quick
- * @property {object} machine
+ * @property {ReturnType<typeof import('./machine.mjs').describeMachine>} machine
  * @property {{ before: number, after: number }} load  runnable processes per hardware thread
  * @property {{ minutes: number, usedSeconds: number, memoryBytes: number, peakMemoryBytes: number }} [budget]
  * @property {{ done: number, of: number }} [cases]  a run that was killed has not done all
@@ -115,7 +115,10 @@ export function callTable({ calls }) {
   ];
 }
 
-/** Why these figures should not be relied on; empty if nothing speaks against them. */
+/**
+ * Why these figures should not be relied on; empty if nothing speaks against them.
+ * @param {Results} results
+ */
 export function doubts({ quick, load, measures, cases }) {
   const found = [];
   if (cases !== undefined && cases.done < cases.of) found.push(`it ended after ${cases.done} of ${cases.of} cases`);
@@ -130,7 +133,10 @@ export function doubts({ quick, load, measures, cases }) {
   return found;
 }
 
-/** Remarks under the table: which inputs a cache holds, what the run took, what was measured otherwise than asked. */
+/**
+ * Remarks under the table: which inputs a cache holds, what the run took, what was measured otherwise than asked.
+ * @param {Results} results
+ */
 function remarks({ machine, measures, budget, notes = [], skipped }) {
   const cache = machine.lastLevelCacheBytes ?? 0;
   const own = measures.filter(({ runner }) => runner === 'collapsar');

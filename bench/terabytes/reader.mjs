@@ -10,7 +10,7 @@ const rooflines = new (createRequire(import.meta.url)(addon).Rooflines)(Number(t
 const begun = performance.now();
 let bytes = 0;
 for (const path of files) {
-  const fd = openSync(path);
+  const fd = openSync(path, 'r');
   const { size } = fstatSync(fd);
   const { failure } = rooflines.readFile(fd, 0, size, 0);
   if (failure !== null) throw new Error(`${path}: ${JSON.stringify(failure)}`);

@@ -16,7 +16,8 @@ const questions = {
   },
 };
 
-const engine = await openEngine({ device: process.env.COLLAPSAR_DEVICE ?? 'cuda' });
+const device = /** @type {'cpu' | 'cuda'} */ (process.env.COLLAPSAR_DEVICE ?? 'cuda');
+const engine = await openEngine({ device });
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { question, tensor: source, ...more } = JSON.parse(line);

@@ -5,7 +5,7 @@ import { Monitor } from 'collapsar';
 const [PROMPTS, EACH, WORDS, LENGTH] = [16, 8, 64, 8];
 const favours = (prompt, word, step) => (word % PROMPTS !== prompt ? 1 : step < 20 ? 12 : 1.1);
 const total = (prompt, step) =>
-  Array.from({ length: WORDS }, (_, w) => favours(prompt, w, step)).reduce((a, b) => a + b);
+  Array.from({ length: WORDS }, (_, w) => favours(prompt, w, step)).reduce((a, b) => a + b, 0);
 
 function sample(prompt, step) {
   let left = Math.random() * total(prompt, step);
@@ -33,8 +33,8 @@ for (let n = 1; n <= 30; n++) {
   const { metrics, judgement } = await step.finish();
   const mi = metrics['collapse_first_turn_sample/mi_seq_estimate'];
   if (mi !== undefined)
-    console.log(`step ${n}: I(X;Z) ${mi.toFixed(2)} nats, ${judgement.regime.regime ?? 'undecided'}`);
-  for (const { said, severity, sentence } of judgement.verdicts)
+    console.log(`step ${n}: I(X;Z) ${mi.toFixed(2)} nats, ${judgement?.regime.regime ?? 'undecided'}`);
+  for (const { said, severity, sentence } of judgement?.verdicts ?? [])
     if (said === n) console.log(`${severity}: ${sentence}`);
 }
 await monitor.dispose();

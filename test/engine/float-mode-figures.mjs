@@ -65,7 +65,7 @@ const engine = await openEngine({ device: 'cpu', threads: 2 });
 const lengths = Int32Array.from({ length: rows }, (_, row) => 1 + ((row * 31) % tokens));
 const own = Int32Array.from({ length: rows }, (_, row) => row % prompts);
 const signatures = Int32Array.of(0, 1, 2, 3, 4, 5, 5, 0);
-for (const dtype of Object.keys(storage)) {
+for (const dtype of /** @type {import('../../dist/index.js').DType[]} */ (Object.keys(storage))) {
   const logprobs = tensor(dtype, [prompts, rows, tokens]);
   const sums = tensor(dtype, [rows, prompts]);
   const wide = tensor(dtype, [3, 5000]);
@@ -126,7 +126,7 @@ note('filterGroups', filterGroups({ rewards }, { strategy: 'top_p', value: 0.9 }
 // Under half of the prompts a row has one score, under the other half another: own is among the best eight in half of
 // the rows.
 const halves = Float64Array.from({ length: 256 }, (_, at) => (((at >> 4) + at) % 16 < 8 ? -8 : -9));
-const equal = { data: halves, dtype: 'float64', shape: [16, 16] };
+const equal = { data: halves, dtype: /** @type {const} */ ('float64'), shape: [16, 16] };
 const groups = Int32Array.from({ length: 16 }, (_, row) => row);
 const tied = await crossScoreMetrics(engine, { sums: equal, lengths: new Int32Array(16).fill(4), groups });
 note('crossScoreMetrics of ties', tied);
