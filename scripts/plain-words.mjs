@@ -1,4 +1,4 @@
-// The phrases that comments do without: dialect, and headers that draw an arrow in place of a verb.
+// Checks that comments are plain: no dialect, no headers that draw an arrow in place of a verb, none of many lines.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { globSync } from 'tinyglobby';
@@ -18,6 +18,7 @@ const PHRASES = [
   /\bso many\b/i,
   /\bwhoever\b/i,
   /\b(?:is|are) through\b/i,
+  /\bgrave(?:r|st)?\b/i,
   / -> /,
 ];
 
@@ -35,12 +36,28 @@ export function dialect(text) {
   });
 }
 
+/** Lines of comment at the head of a file of src. */
+const MOST_HEAD_LINES = 2;
+
+/**
+ * @param {string} text  of a file
+ * @returns {number} lines of comment with which it begins
+ */
+export function headLines(text) {
+  return text.split('\n').findIndex((line) => !line.startsWith('//'));
+}
+
 /** @returns {string[]} the comments that are not plain, a sentence each */
 export function plainWordProblems() {
   const ignore = ['**/node_modules/**', 'scripts/plain-words.mjs', ...NOT_YET];
-  return globSync(`{${PLAIN.join(',')}}/**/*.{ts,mts,mjs,cjs,py,h,cpp,sh}`, { cwd: root, ignore }).flatMap((file) =>
-    dialect(readFileSync(join(root, file), 'utf8')).map(
-      ({ line, phrase }) => `${file}:${line}: the comment says "${phrase}": say it in plain words`,
-    ),
-  );
+  return globSync(`{${PLAIN.join(',')}}/**/*.{ts,mts,mjs,cjs,py,h,cpp,sh}`, { cwd: root, ignore }).flatMap((file) => {
+    const text = readFileSync(join(root, file), 'utf8');
+    const long = file.startsWith('src/') && headLines(text) > MOST_HEAD_LINES;
+    return [
+      ...(long ? [`${file}:1: the comment at the head has more than ${MOST_HEAD_LINES} lines`] : []),
+      ...dialect(text).map(
+        ({ line, phrase }) => `${file}:${line}: the comment says "${phrase}": say it in plain words`,
+      ),
+    ];
+  });
 }

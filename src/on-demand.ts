@@ -1,4 +1,4 @@
-// What a trainer needs last or never: each of these loads its room when it is first called.
+// Functions that a trainer needs late or never: each of them loads its room when it is first called.
 import type { AnalyzeOptions } from './analysis/analyze.js';
 import type { StepSource } from './analysis/measuring/step-source.js';
 import type { MeasuredShard, ShardOptions } from './analysis/store/shard.js';
@@ -52,7 +52,7 @@ export async function measureShard(source: string | readonly string[], options: 
  * @param source paths of files and directories, or globs, read in the order of listSteps; or steps of another origin,
  *   which are passed on as they come
  * @throws FileError for the first path or file that cannot be used, unless `onError` takes them: before the first step
- *   for what the headers tell, later for the rest
+ *   for what the headers show, later for the rest
  * @example
  * import { readSteps } from 'collapsar';
  *

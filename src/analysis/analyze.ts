@@ -1,5 +1,5 @@
-// Steps in, one report a step out: in step order, however the work overlaps. What belongs to one step goes wrong for
-// only that step.
+// Analyzes steps and yields one report per step, in step order, however the work overlaps. A failure of one step
+// affects only that step.
 import { ArgumentError, FileError } from '../checks/errors.js';
 import { checkOptions, is, type Kind, type OptionTable } from '../checks/options.js';
 import { shown } from '../checks/words.js';

@@ -1,4 +1,4 @@
-// Measured steps in, in step order within each run, reports out.
+// Turns measured steps into reports, in step order within each run.
 import type { ListedStep } from '../logs/steps/read-steps.js';
 import { Run, startRun } from '../step/run.js';
 import type { StepMeasurement } from '../step/step-measurement.js';

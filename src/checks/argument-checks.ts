@@ -1,4 +1,4 @@
-// What a caller without types may get wrong, checked before it is used: a bare TypeError names no argument.
+// Checks what a caller without types may get wrong before it is used: a bare TypeError names no argument.
 
 import { ArgumentError } from './errors.js';
 import { shown } from './words.js';
@@ -66,7 +66,7 @@ function resemble(one: string, other: string): boolean {
   return restOfA.slice(1) === restOfB.slice(1) || restOfA.slice(1) === restOfB || restOfA === restOfB.slice(1);
 }
 
-/** The names of an options type: the compiler sees to it that none is missing, and that there are no others. */
+/** The names of an options type: the compiler ensures that none is missing or added. */
 export function optionNames<Options extends object>(names: Readonly<Record<keyof Options, true>>): readonly string[] {
   return Object.keys(names);
 }

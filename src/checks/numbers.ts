@@ -84,7 +84,7 @@ export function shareWithoutRounding(value: number): number {
 }
 
 /**
- * exp I(X;Z) is the number of prompts that the reasoning tells apart: `tells apart about 8 of 32 prompts`, with the ends
+ * exp I(X;Z) is the number of prompts that the reasoning separates: `tells apart about 8 of 32 prompts`, with the ends
  * of the interval `about 8 [7.1, 9] of 32`.
  * @param interval of I(X;Z), in nats as `mi` is
  */

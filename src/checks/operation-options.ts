@@ -1,4 +1,4 @@
-// How a caller stops a long operation and hears of its progress.
+// Options with which a caller stops a long operation and follows its progress.
 
 /** Options of every long-running call: how to stop it and hear of its progress. */
 export interface OperationOptions {

@@ -13,7 +13,7 @@ export interface Kind {
   readonly isNeeded?: boolean;
 }
 
-/** The kind of each option: the compiler sees to it that none is missing, and that there are no others. */
+/** The kind of each option: the compiler ensures that none is missing or added. */
 export type OptionTable<Options extends object> = { readonly [Name in keyof Options]-?: Kind };
 
 function kind(expected: string, fits: (value: unknown) => boolean): Kind {

@@ -66,7 +66,7 @@ export function kubernetesJobs(submission: Submission, options: KubernetesOption
 }
 
 /**
- * Kubernetes puts variables of its own into a command, as $(NAME), and takes $$ for a dollar sign: in a path they stand
+ * Kubernetes puts variables of its own into a command, as $(NAME), and takes $$ for a dollar sign: in a path they are
  * for themselves.
  */
 function literal(script: string): string {

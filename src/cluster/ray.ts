@@ -119,7 +119,7 @@ export class Ray implements ClusterBackend {
   }
 }
 
-/** Numbers of processes are used again: the file that it runs tells whose it is. */
+/** Numbers of processes are used again: the file that it runs identifies it. */
 function runs(pid: number, file: string): boolean {
   try {
     process.kill(pid, 0);

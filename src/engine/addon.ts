@@ -1,4 +1,4 @@
-// Finds and loads the native addon. In: the package's own folder; out: the addon's exports, typed.
+// Finds and loads the native addon in the package's own folder, and types its exports.
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, join } from 'node:path';

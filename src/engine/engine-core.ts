@@ -1,4 +1,4 @@
-// What the operations of an engine work with: its native half, its jobs, its GPU, and whether it is still open.
+// State that an engine's operations share: its native half, its jobs, its GPU, and whether it is still open.
 
 import { DeviceError, DisposedError } from '../checks/errors.js';
 import type { OperationOptions } from '../checks/operation-options.js';

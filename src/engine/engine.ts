@@ -206,7 +206,7 @@ export class Engine {
   /**
    * Log-sum-exp, entropy, target log-prob, argmax and rank of each row of vocabulary logits, in one pass over them and
    * with nothing stored in between. Log-sum-exp errs by at most 3e-7 and half a unit in the last place of its size in
-   * the input's type, entropy by 1e-6; float64 input is computed in float64. docs/reference/logits.md tells more.
+   * the input's type, entropy by 1e-6; float64 input is computed in float64. docs/reference/logits.md has details.
    * @param logits [N, V], any dtype and strides; fastest where a row's logits lie side by side
    * @param options `out: 'device'` (or `{ device: fields }`) computes on the GPU, wherever the logits are, and leaves
    *   the fields there

@@ -100,7 +100,7 @@ export class HeldBuffers {
   readonly #buffers: { buffer: ArrayBuffer; argument: string }[] = [];
 
   /**
-   * Sees to it that a job may read the array's memory in place, and says whether it may; if not, native code copies it.
+   * Ensures that a job may read the array's memory in place, and says whether it may; if not, native code copies it.
    *
    * A fixed-length buffer over 1 MiB that is not the engine's becomes untransferable for good: `postMessage` and
    * `structuredClone` then copy it even if they are asked to transfer it (Node 20) or throw (Node 22 and later).

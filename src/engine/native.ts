@@ -1,4 +1,4 @@
-// What the addon exports, as TypeScript sees it: the methods of native/node, their arguments and results.
+// Types of the addon's exports: the methods of native/node, their arguments and results.
 import type { DeviceProblem } from '../checks/errors.js';
 import type { DeviceMemory } from './device/device-memory.js';
 import type { LogitStats } from './operations/logit-fields.js';

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { moduleUrl, packageRoot } from '../checks/package-root.js';
 
-/** The C library that Node runs with; only Linux has two. Musl is what is not glibc, as `process.report` tells. */
+/** The C library that Node runs with; only Linux has two. Musl is what is not glibc, as `process.report` shows. */
 function libc(): 'gnu' | 'musl' {
   const report: NodeJS.ProcessReport & { excludeNetwork?: boolean | undefined } = process.report;
   const { excludeNetwork } = report;

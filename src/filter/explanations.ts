@@ -1,5 +1,5 @@
-// What each metric of the filter is: what `collapsar explain` says. docs/reference/filter.md has the keys of each
-// dialect; a test compares them.
+// Explains each metric of the filter for `collapsar explain`. docs/reference/filter.md has the keys of each dialect; a
+// test compares them.
 import type { MetricExplanation } from '../metrics/reporting/explanations.js';
 
 export const FILTER_EXPLANATIONS: readonly MetricExplanation[] = [

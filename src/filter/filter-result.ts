@@ -1,4 +1,4 @@
-// What filterGroups gives.
+// Result of filterGroups.
 import type { GroupIds } from './input/filter-input.js';
 
 /**

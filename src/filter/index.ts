@@ -1,4 +1,4 @@
-// What other rooms use of this one.
+// Exports for other rooms.
 export { type FilterGate, filterGate } from './filter-gate.js';
 export { filterGroups } from './filter-groups.js';
 export type { DroppedGroup, DropReason, FilterResult } from './filter-result.js';

@@ -1,4 +1,4 @@
-// What a dialect ranks groups by: the statistics of each column, the scores made of them, and which of those are zero.
+// Measures what a dialect ranks groups by: statistics of each column, the scores made of them, and which are zero.
 import { float32Statistics, type GroupStatistics, groupStatistics, type SpreadStatistics } from './group-statistics.js';
 import type { ColumnName, Columns } from './input/filter-input.js';
 import { columnOf, type FilterSettings, isSpread, type MetricColumn } from './input/filter-options.js';

@@ -78,7 +78,7 @@ export async function findInputs(source: string | readonly string[], options: Fi
   return { hits: [...search.hits.values()], problems, searched, choiceWords: choice.words };
 }
 
-/** @returns why it gives no steps; undefined if it has some, or a problem in it is said */
+/** @returns why it gives no steps; undefined if it has some, or a problem in it is reported */
 export function withoutSteps(searched: Searched, found: FoundInputs): string | undefined {
   for (const { kind } of searched.hits()) if (kind === 'step') return undefined;
   if (found.problems.some(({ path }) => isWithin(path, searched))) return undefined;

@@ -1,4 +1,4 @@
-// What a file can be, by its name: a step, a log of rollouts, or a pickle. A .npy array is a step only with sidecars
+// Classifies a file by its name: a step, a log of rollouts, or a pickle. A .npy array is a step only with sidecars
 // beside it, since any array may lie in a folder.
 import { npyName } from './formats/npy.js';
 import { STEP_KINDS } from './formats/open-container.js';
@@ -39,7 +39,7 @@ export function isPickleName(path: string): boolean {
   return PICKLED.test(path);
 }
 
-/** Whether a file of this name can be a log, or is a pickle, of which something is said. */
+/** Whether a file of this name can be a log, or is a pickle, which gets a remark. */
 export function isLogName(path: string): boolean {
   return containerOf(path) !== undefined || isPickleName(path);
 }

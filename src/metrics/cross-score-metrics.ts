@@ -1,4 +1,4 @@
-// One step's cross-scores in, its metrics out: the road of docs/reference/metrics.md for both profiles.
+// Measures one step's cross-scores under both profiles, as docs/reference/metrics.md says.
 import { checkEngine } from '../checks/argument-checks.js';
 import type { RowEnvironments } from '../checks/row-environments.js';
 import type { Engine } from '../engine/engine.js';
@@ -20,7 +20,7 @@ import type { StepMetrics } from './step-metrics.js';
 /**
  * Collapse metrics of one training step.
  *
- * @param scores cross-scores in nats, as token log-probs or as sums over tokens, with what tells rows and columns
+ * @param scores cross-scores in nats, as token log-probs or as sums over tokens, with the ids of rows and columns
  *   apart.
  * @returns metrics by key; under `strict` with intervals, p-values, and the reason for every metric that cannot be
  *   given.

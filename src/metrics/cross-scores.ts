@@ -1,4 +1,4 @@
-// What crossScoreMetrics takes: one step's cross-scores with what tells rows and columns apart, and the options.
+// Input of crossScoreMetrics: one step's cross-scores with the ids of rows and columns, and the options.
 import type { OperationOptions } from '../checks/operation-options.js';
 import type { EnvironmentLabels, RowEnvironments } from '../checks/row-environments.js';
 import type { Integers, Tensor } from '../engine/tensor/tensor.js';
@@ -28,7 +28,7 @@ export interface CrossScores {
   turns?: Integers | undefined;
   /**
    * Name of each row's environment, null if it has none; a prompt has one. With two or more the metrics also say what
-   * each shows by itself, and how much of MI tells prompts of one environment apart (strict).
+   * each shows by itself, and how much of MI is between prompts of one environment (strict).
    */
   environments?: EnvironmentLabels | RowEnvironments | undefined;
 }

@@ -1,4 +1,4 @@
-// What the engine found out about one step's chosen rows and columns: the common ground of both profiles.
+// The engine's results for one step's chosen rows and columns: the common basis of both profiles.
 import type { RowStats } from '../engine/operations/row-stats.js';
 import type { StepMoments } from '../engine/operations/step-moments.js';
 import type { Tensor } from '../engine/tensor/tensor.js';

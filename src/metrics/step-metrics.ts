@@ -1,4 +1,4 @@
-// What one step's metrics are: flat numbers under the reference's names, and for each what it rests on.
+// Metrics of one step: flat numbers under the reference's names, and what each of them rests on.
 import { is } from '../checks/options.js';
 import type { OverPrompts } from '../engine/operations/infer-step.js';
 import type { PromptMatrices } from '../engine/operations/prompt-matrices.js';

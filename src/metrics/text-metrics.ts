@@ -1,5 +1,4 @@
-// One step's texts in, what they say of the prompts out: the figures of docs/reference/text-figures.md under their
-// keys.
+// Measures how a step's texts depend on their prompts: the figures of docs/reference/text-figures.md under their keys.
 
 import { checkEngine, checkObject } from '../checks/argument-checks.js';
 import { shareWithoutRounding, withoutRounding } from '../checks/numbers.js';
@@ -134,7 +133,7 @@ function isNamed(labels: TextStep['environments']): labels is NonNullable<TextSt
   return !Array.isArray(labels) || labels.length === 0 || labels.some((label) => label !== null && label !== undefined);
 }
 
-/** Where nobody named environments, a note where the prompts fall into groups as these do. */
+/** Without named environments, a note if the prompts fall into groups like these. */
 async function withBlocksNote(
   engine: Engine,
   step: Omit<TextStep, 'environments'>,
@@ -159,7 +158,7 @@ async function withBlocksNote(
   };
 }
 
-/** What tells a prompt whose rows have no group; without one either, measuring has said so. */
+/** Id of a prompt whose rows have no group; without one either, measuring has said so. */
 const promptKey = (prompt: unknown): string => String(prompt);
 
 /** The same with the figures of each environment, as if nothing else were in the batch. */

@@ -166,7 +166,7 @@ export class CollectedScores {
     throw new ArgumentError(argument, `got ${count} rows, expected all ${rows} rows of the step${few}`);
   }
 
-  /** The same for log-probs; packed ones tell by their number of tokens. */
+  /** The same for log-probs; packed ones show it by their number of tokens. */
   #rowsOfTensor(prompt: number, { shape }: Tensor): Int32Array | undefined {
     const [first, second] = shape as [number, number?];
     if (second !== undefined) return this.#rowsByCount(prompt, first, 'logprobs');

@@ -1,4 +1,4 @@
-// What a monitor saves: everything that later steps depend on, as plain JSON, and nothing else.
+// Saved state of a monitor: everything that later steps depend on, as plain JSON, and nothing else.
 import { isDeepStrictEqual } from 'node:util';
 import { ArgumentError, StateError } from '../checks/errors.js';
 import { count, DamagedPart, fields, nothing, nullable, reject, SavedState } from '../checks/saved.js';

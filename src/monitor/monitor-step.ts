@@ -1,4 +1,4 @@
-// One open step: it says what to score, takes the scores as they come, and ends with the outcomes.
+// Holds one open step: it says what to score, takes the scores as they come, and ends with the outcomes.
 
 import { abortableSource, expectSource, type Source } from '../checks/abortable-source.js';
 import { ArgumentError } from '../checks/errors.js';
@@ -122,7 +122,7 @@ export class MonitorStep {
   /**
    * Takes any part of the scores: some prompts × some rows × some tokens. Parts may come in any order and side by side,
    * and give the bits of the whole. Resolves when they are summed; until then their memory must not change.
-   * TokenSumsSink tells what each order holds.
+   * TokenSumsSink says what each order holds.
    * @throws {ArgumentError} (as a rejection) for a step that is not due, a token that came before, or a block that does
    *   not fit; the step is then as it was
    */

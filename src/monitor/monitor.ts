@@ -1,4 +1,4 @@
-// The object that a trainer embeds: steps in; metrics, kept groups, verdicts and early stops out.
+// Monitors a trainer's run: takes steps, and gives metrics, kept groups, verdicts and early stops.
 
 import type { Source } from '../checks/abortable-source.js';
 import { ArgumentError, DisposedError } from '../checks/errors.js';

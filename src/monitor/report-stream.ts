@@ -1,4 +1,4 @@
-// Steps in, reports out: as an async iterable and as a Web Stream, both no faster than they are read.
+// Turns steps into reports as an async iterable and as a Web Stream, both no faster than they are read.
 
 import { unlessAborted } from '../checks/abort.js';
 import { abortableSource, closeUnread, expectSource, isSource, type Source } from '../checks/abortable-source.js';
@@ -183,7 +183,7 @@ async function scoreStep(
   else if (typeof given !== 'function' || scores !== undefined) await step.scoreAll(scores as WholeScores, { signal });
 }
 
-/** What the function gives. After an abort nobody reads what it may still give: a stream is cancelled. */
+/** What the function gives. After an abort its later values are not read: a stream is cancelled. */
 async function givenBy(
   scores: (step: MonitorStep) => GivenScores | Promise<GivenScores>,
   step: MonitorStep,

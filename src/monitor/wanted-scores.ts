@@ -1,5 +1,5 @@
-// Which (row, prompt) pairs a due step needs scored: the rows and prompts that its samplers draw
-// (docs/reference/metrics.md), so that a trainer scores nothing that no metric will read.
+// Lists the (row, prompt) pairs that a due step needs scored, drawn by its samplers (docs/reference/metrics.md), so
+// that a trainer scores only what a metric reads.
 import { ArgumentError } from '../checks/errors.js';
 import type { Lengths } from '../metrics/metric-arguments.js';
 import type { Pairs, PromptPairs } from '../metrics/sampled/plan.js';

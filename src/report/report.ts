@@ -1,5 +1,5 @@
-// What a report holds: runs as columns of numbers, and the words about them. The page, the figures and the payload all
-// read this; it knows neither Node nor a browser.
+// Data of a report: runs as columns of numbers, and the words about them. The page, the figures and the payload read
+// it; it knows neither Node nor a browser.
 import type { Severity } from '../verdicts/verdict.js';
 
 export interface Report {
@@ -28,7 +28,7 @@ export interface Provenance {
 /**
  * Figures of a step by their names on the page: the batch's own 95% interval is `_low` to `_high`, `_p` its p-value.
  * Of steps that are drawn together, each is the mean, the bounds are the outermost, and `_least` and `_most` are there.
- * `measured` is 0 if nobody asked for scores or texts (a monitor's steps between), and missing if they were asked
+ * `measured` is 0 if scores or texts were not requested (a monitor's steps between), and missing if they were asked
  * for at every step. Environments of mixed batches have figures of their own, `environment/<name>/mi` and `…/bound`,
  * with % and / of the name as %25 and %2F.
  */

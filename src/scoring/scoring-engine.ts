@@ -1,5 +1,4 @@
-// What an inference engine is asked for: log-probs of given tokens after given tokens. Each engine has a file of its
-// own.
+// Interface of an inference engine: log-probs of given tokens after given tokens. Each engine has a file of its own.
 import { CollapsarError } from '../checks/errors.js';
 
 /** Tokens to score after tokens that are given. */

@@ -40,7 +40,7 @@ export function tagTokens(
   return open.length === 1 && close.length === 1 ? [open[0] as number, close[0] as number] : undefined;
 }
 
-/** @returns ids of the response, and the view of its reasoning: what stands before it, it and the rest each apart */
+/** @returns ids of the response, and the view of its reasoning: what precedes it, it and the rest each apart */
 function response(
   text: string,
   reasoning: string,

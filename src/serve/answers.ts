@@ -1,4 +1,4 @@
-// What the sidecar says: one line of JSON an answer.
+// Answers of the sidecar: one line of JSON each.
 
 import { ArgumentError, CollapsarError, DeviceError } from '../checks/errors.js';
 import { argumentProblem } from '../checks/words.js';

@@ -11,7 +11,7 @@ const MAX_PATH_BYTES = 103;
 
 /**
  * Serves until `signal` is aborted, then closes connections and removes the socket.
- * @param path of the socket; one that nobody serves any more is replaced
+ * @param path of the socket; one that is not served any more is replaced
  * @param onListening called when clients may come
  * @throws {ArgumentError} for a path that is too long, taken, or cannot be made
  */

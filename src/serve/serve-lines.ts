@@ -20,7 +20,7 @@ export interface Client {
   write(line: string): Promise<void>;
   /** Aborted when the client is gone. */
   readonly signal: AbortSignal;
-  /** Takes defects of the sidecar itself, which answers tell in one line. */
+  /** Takes defects of the sidecar itself, which answers report in one line. */
   onDefect?(error: unknown): void;
 }
 

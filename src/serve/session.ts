@@ -1,4 +1,4 @@
-// One client's monitor: requests in, answers out. Knows nothing of lines and streams (docs/reference/sidecar.md).
+// Answers the requests of one client's monitor. Knows nothing of lines and streams (docs/reference/sidecar.md).
 import { checkFields } from '../checks/argument-checks.js';
 import { ArgumentError } from '../checks/errors.js';
 import { is, optionsObject } from '../checks/options.js';
@@ -73,7 +73,7 @@ export class Session {
     close: { fields: [], run: () => this.#close() },
   };
 
-  /** @param signal aborted when nobody waits for answers any more */
+  /** @param signal aborted when answers are not wanted any more */
   constructor(engines: Engines, signal: AbortSignal, outlets: Outlets = {}) {
     this.#outlets = outlets;
     this.#engines = engines;
@@ -283,7 +283,7 @@ export class Session {
     }
   }
 
-  /** Figures of texts: of a step that is open, or of one that is opened and finished with this, where nobody scores. */
+  /** Figures of texts: of a step that is open, or of one that is opened and finished with this, without scores. */
   async #rollouts({ step: number, rows, outcomes }: Request): Promise<Answer> {
     const monitor = this.#expectMonitor();
     const { environments, ...texts } = optionsObject(rows, 'rows') as unknown as TextStep & GivenEnvironments;
@@ -401,7 +401,7 @@ function matrix(rows: unknown): Tensor {
   return { data, dtype: 'float64', shape: [read.length, columns] };
 }
 
-/** Ids of any kind, numbered by their first row, for a step that nobody else labels. */
+/** Ids of any kind, numbered by their first row, for a step without other labels. */
 function groupNumbers(groups: unknown): number[] {
   if (!Array.isArray(groups)) throw new ArgumentError('rows.groups', `got ${shown(groups)}, expected an array of ids`);
   if (groups.every((group) => typeof group === 'number')) return groups;
@@ -412,7 +412,7 @@ function groupNumbers(groups: unknown): number[] {
   });
 }
 
-/** Rewards may say that they are float32, which tells the filter how they were rounded. */
+/** Rewards may say that they are float32, which shows the filter how they were rounded. */
 function readOutcomes(given: unknown): StepOutcomes {
   const outcomes = optionsObject(given ?? {}, 'outcomes') as StepOutcomes;
   const { rewards } = outcomes as { rewards?: unknown };

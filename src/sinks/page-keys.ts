@@ -1,4 +1,4 @@
-// Which figures go to a sink unless all are asked for: the few that a page about the run shows.
+// Figures that go to a sink unless all are requested: the few that a page about the run shows.
 import { ROW_FIGURES } from '../metrics/figures/beside-figures.js';
 import type { NamedFigure } from '../metrics/figures/figure.js';
 import { ALL_SCORE_FIGURES, ALL_TEXT_FIGURES } from '../metrics/reporting/explanations.js';

@@ -1,4 +1,4 @@
-// Names of runs that no two have: sinks tell runs apart by them.
+// Makes unique names of runs, by which sinks distinguish them.
 import type { StepReport } from '../step/step-report.js';
 
 /** Gives runs of one name in several folders names of their own, in the order in which they come. */

@@ -1,9 +1,9 @@
-// Which rows of a step are independent draws given their prompt: what text figures are made of.
+// Selects the rows of a step that are independent draws given their prompt: text figures are made of these.
 
 /** One entry a row, [R]. */
 export interface TurnLabels {
   readonly rows: number;
-  /** What tells groups apart; undefined if nothing does. */
+  /** Ids that distinguish groups; undefined if there are none. */
   readonly groups: ArrayLike<unknown> | undefined;
   readonly episodes: ArrayLike<unknown> | undefined;
   /** NaN if a row has none. */

@@ -1,5 +1,5 @@
-// One step to be measured, in one form: monitor/finish-step.ts makes it of a trainer's scores and outcomes,
-// analysis/measuring/measure-step-data.ts of a step file, analysis/measuring/rollout-measurement.ts of a log.
+// Input of one step's measurement: monitor/finish-step.ts makes it from a trainer's scores and outcomes,
+// analysis/measuring/measure-step-data.ts from a step file, analysis/measuring/rollout-measurement.ts from a log.
 import type { Integers } from '../engine/tensor/tensor.js';
 import type { RewardValues } from '../filter/index.js';
 import type { CheckedScores } from '../metrics/metric-arguments.js';

@@ -1,4 +1,4 @@
-// What one step says by itself: steps can be measured anywhere and in any order (run.ts puts them in theirs).
+// Measurement of one step by itself: steps can be measured anywhere and in any order (run.ts puts them in theirs).
 import type { FilterResult } from '../filter/index.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';

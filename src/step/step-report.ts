@@ -1,4 +1,4 @@
-// What is known of one step in its run: the one report that trainers, sinks, pages and files are given.
+// Report of one step in its run: the only report that trainers, sinks, pages and files get.
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
 import type { Stop } from '../verdicts/early-stop/stop.js';

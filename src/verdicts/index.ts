@@ -1,4 +1,4 @@
-// What other rooms use of this one.
+// Exports for other rooms.
 
 export type {
   FilterEvidence,

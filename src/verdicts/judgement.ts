@@ -1,4 +1,4 @@
-// What the judge says after one step: its regime, its verdicts, and what they rest on.
+// Result of the judge after one step: its regime, its verdicts, and what they rest on.
 import type { FilterGate } from '../filter/filter-gate.js';
 import type { PromptTriage } from './prompt-triage.js';
 import type { Regime, Verdict } from './verdict.js';

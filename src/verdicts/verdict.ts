@@ -1,5 +1,5 @@
-// What the judge says about a run: verdicts as data, each with the sentence that a person reads.
-// docs/reference/verdicts.md has the rule of each.
+// Verdicts of the judge as data, each with the sentence that a person reads. docs/reference/verdicts.md has the rule of
+// each.
 import type { REGIME_EXPLANATIONS, VERDICT_EXPLANATIONS } from './explanations.js';
 
 /** The four regimes of RAGEN-2 on (H(Z|X), I(X;Z)), relative to the run's own start (docs/reference/verdicts.md). */

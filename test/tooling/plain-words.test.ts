@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot as root } from '../../src/checks/package-root.js';
 
-const { dialect, plainWordProblems } = (await import(join(root, 'scripts', 'plain-words.mjs'))) as {
+const { dialect, headLines, plainWordProblems } = (await import(join(root, 'scripts', 'plain-words.mjs'))) as {
   dialect: (text: string) => { line: number; phrase: string }[];
+  headLines: (text: string) => number;
   plainWordProblems: () => string[];
 };
 
@@ -19,6 +20,7 @@ describe('phrases of comments', () => {
     ['const a = 1; // whoever calls it waits', 'whoever'],
     [' * takes so many rows', 'so many'],
     ['# what stands in the table', 'stands in'],
+    ['/** The gravest first. */', 'gravest'],
   ])('are found in %j', (line, phrase) => {
     expect(dialect(`first\n${line}\n`)).toEqual([{ line: 2, phrase }]);
   });
@@ -29,5 +31,12 @@ describe('phrases of comments', () => {
     '// Sums the tokens of each row.',
   ])('are not found in %j', (line) => {
     expect(dialect(line)).toEqual([]);
+  });
+});
+
+describe('comments at the head of a file', () => {
+  it('are counted in lines', () => {
+    expect(headLines('// Sums tokens\n// of a step.\nconst a = 1; // one\n')).toBe(2);
+    expect(headLines('const a = 1;\n// Sums tokens.\n')).toBe(0);
   });
 });

@@ -1,4 +1,4 @@
-// What every measurement of an analysis depends on beside the step itself.
+// Options on which every measurement of an analysis depends, besides the step itself.
 import { is, type OptionTable } from '../../checks/options.js';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import { LOG_OPTIONS, type LogOptions, onlyEnvironment } from '../../logs/rollouts/log-options.js';

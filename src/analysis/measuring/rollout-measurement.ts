@@ -1,5 +1,4 @@
-// One step of a rollout log in, all that it says on its own out: text figures, and what rewards, actions and log-probs
-// say.
+// Measures one step of a rollout log by itself: text figures, and figures of rewards, actions and log-probs.
 import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
 import { percent } from '../../checks/numbers.js';
@@ -80,7 +79,7 @@ function inputOfLog(
 
 const MOST_NAME = 80;
 
-/** An id, or what a prompt says that has none: of a long one its beginning, and a digest that tells it from others. */
+/** An id, or the text of a prompt without one: of a long text its beginning, and a digest to distinguish it. */
 function shortName(id: string): string {
   if (id.length <= MOST_NAME) return id;
   return `${id.slice(0, MOST_NAME)}… ${createHash('sha256').update(id).digest('hex').slice(0, 8)}`;
@@ -234,7 +233,7 @@ function groupNotes({ groupSource, turn, episode }: LoggedColumns): string[] {
 /** Of rows that another row of their prompt equals: more are mostly copies. */
 const MOST_DUPLICATES = 0.9;
 
-/** Nothing in texts tells copies from a policy that says the same each time. */
+/** Texts cannot distinguish copies from a policy that says the same each time. */
 function copyNotes({ values }: Pick<TextMetrics, 'values'>): string[] {
   const share = values.duplicate_share ?? 0;
   if (!(share > MOST_DUPLICATES)) return [];

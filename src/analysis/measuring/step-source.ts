@@ -1,5 +1,5 @@
-// Finds the steps that an analysis works on: of step files and rollout logs, in the order of their runs, each as little
-// as can be; or takes those that someone hands out.
+// Finds the steps of an analysis in step files and rollout logs, in the order of their runs and holding little of each;
+// or takes steps that a caller hands out.
 import type { ReadableStream } from 'node:stream/web';
 import { ArgumentError, FileError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';

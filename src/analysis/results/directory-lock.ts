@@ -83,7 +83,7 @@ async function otherHolder(directory: string, own: string): Promise<RunningProce
   return undefined;
 }
 
-/** A process's four, and a number that tells two claims of it. */
+/** A process's four, and a number that distinguishes its claims. */
 const CLAIM_PARTS = 5;
 
 function nameOf({ pid, started, world, host }: RunningProcess): string {

@@ -1,4 +1,4 @@
-// Which steps of a run keep their matrix and their texts: enough to see the run, and those about its verdicts.
+// Chooses the steps of a run that keep their matrix and texts: enough to see the run, and those about its verdicts.
 import type { RunVerdict } from '../../verdicts/verdict-log.js';
 
 const FIRST_STEPS = 5;

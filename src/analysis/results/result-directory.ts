@@ -123,9 +123,9 @@ export class ResultDirectory {
   }
 
   /**
-   * What was measured for these results before, by this process or one that was killed. It stays where the analysis
-   * does not come to its end; after `finish` it goes, unless `keep`, or files failed: when they are repaired, they
-   * alone are measured.
+   * What was measured for these results before, by this process or one that was killed. It stays if the analysis does
+   * not finish; after `finish` it is removed, unless `keep` is set or files failed: once repaired, only they are
+   * measured.
    * @throws FileError when it cannot be read or written
    */
   async journal(options: KeptJournalOptions): Promise<Journal> {
@@ -194,7 +194,7 @@ export class ResultDirectory {
   }
 
   /**
-   * Puts all files into place, when all of them are on disk; the summary comes last and tells that the others are
+   * Puts all files into place, when all of them are on disk; the summary comes last and shows that the others are
    * complete. Of no report they are empty ones: `discard` keeps those of before.
    * @param settings written to the summary
    * @param failures of the files that could not be used; none: []

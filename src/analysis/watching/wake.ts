@@ -1,5 +1,5 @@
-// When to look again: at the latest after an interval, as network file systems tell of no change; sooner where the
-// system tells of one.
+// Decides when to look again: after an interval at the latest, as network file systems report no changes, or sooner if
+// the system reports one.
 import { type FSWatcher, watch } from 'node:fs';
 
 /** Writers write in pieces: what comes together is looked at once. */
@@ -12,7 +12,7 @@ export class Wake {
   #calm: NodeJS.Timeout | undefined;
 
   /**
-   * @param directories what the system is asked to tell changes of; where it cannot, only the interval counts
+   * @param directories whose changes the system is asked to report; if it cannot, only the interval counts
    * @param intervalMs longest wait
    */
   constructor(

@@ -34,9 +34,9 @@ export interface WatchOptions
    * for six times as long. Default 10.
    */
   readonly settle?: number | undefined;
-  /** Seconds between looks, where the system does not tell of changes sooner. Default 5. */
+  /** Seconds between looks, if the system does not report changes sooner. Default 5. */
   readonly interval?: number | undefined;
-  /** Only look at intervals. Default: also when the system tells of a change. */
+  /** Only look at intervals. Default: also when the system reports a change. */
   readonly poll?: boolean | undefined;
   /** Take all that is there, complete or not, and end. */
   readonly once?: boolean | undefined;
@@ -59,7 +59,7 @@ const OPTIONS: OptionTable<WatchOptions> = {
 
 const [DEFAULT_SETTLE, DEFAULT_INTERVAL] = [10, 5];
 
-/** A run's last step has nothing after it that tells that it is complete. */
+/** A run's last step has nothing after it that shows that it is complete. */
 const LAST_TIMES = 6;
 
 /**

@@ -1,4 +1,4 @@
-// `collapsar report`: logs, or the results of an analysis, in; a page and figures out.
+// Runs `collapsar report`: makes a page and figures from logs or from the results of an analysis.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';

@@ -1,4 +1,4 @@
-// `collapsar serve`: folders that a trainer writes to, in; a live page out.
+// Runs `collapsar serve`: shows folders that a trainer writes to as a live page.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

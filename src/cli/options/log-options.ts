@@ -1,4 +1,4 @@
-// How to read rollout logs, as options of the commands that read them.
+// Options for reading rollout logs, shared by the commands that read them.
 import { type Command, InvalidArgumentError } from 'commander';
 import { OWN_COLUMNS, type OwnColumn } from '../../logs/rollouts/columns.js';
 import type { LogOptions } from '../../logs/rollouts/log-options.js';

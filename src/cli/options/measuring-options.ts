@@ -1,4 +1,4 @@
-// What the measurement of a step depends on, as options of the commands that measure or plan to.
+// Options on which the measurement of a step depends, for the commands that measure or plan to.
 import { type Command, Option } from 'commander';
 import { TURN_REWARDS, type TurnRewards } from '../../filter/input/filter-options.js';
 import type { Profile } from '../../metrics/step-metrics.js';

@@ -1,4 +1,4 @@
-// How results are shown on stdout, as options of the commands that give them.
+// Options for showing results on stdout, for the commands that give them.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { wholeNumber } from './option-values.js';
 

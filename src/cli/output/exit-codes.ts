@@ -1,4 +1,4 @@
-// What the exit status of a command says.
+// Exit statuses of commands.
 
 export const EXIT = {
   ok: 0,

@@ -1,4 +1,4 @@
-// How far an analysis is, on stderr: a bar on a terminal, now and then a line elsewhere.
+// Shows the progress of an analysis on stderr: a bar on a terminal, an occasional line elsewhere.
 import type { AnalysisProgress } from '../../analysis/analysis-progress.js';
 import { shortBytes, shortDuration } from '../../checks/numbers.js';
 import type { ListingProgress } from '../../logs/steps/read-steps.js';

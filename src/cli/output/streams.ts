@@ -10,7 +10,7 @@ export interface TextStream {
    * Aborted when nothing can be written any more: with a ReaderGone, or with a FileError that says why (a full disk).
    */
   readonly closed: AbortSignal;
-  /** Resolves when there is room for more. Never rejects: what cannot be written is dropped, and `closed` tells. */
+  /** Resolves when there is room for more. Never rejects: what cannot be written is dropped, and aborts `closed`. */
   write(text: string): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// What a terminal shows: colours, and characters beyond ASCII.
+// Abilities of a terminal: colours, and characters beyond ASCII.
 import { styleText } from 'node:util';
 import type { Streams, TextStream } from './streams.js';
 

@@ -62,7 +62,7 @@ export const SAMPLED_FIGURES = ['miSeq', 'miSeqLoo', 'miPerToken', 'miToken', 'e
 /** A figure that sampled pairs estimate. */
 export type SampledFigureName = (typeof SAMPLED_FIGURES)[number];
 
-/** What the pairs tell of the figures from all pairs (docs/guide/cheaper-scoring.md). Nats. */
+/** Estimates by the pairs of the figures from all pairs (docs/guide/cheaper-scoring.md). Nats. */
 export interface PairInference {
   /** Rows with a length above 0 that are not left out. */
   readonly used: number;

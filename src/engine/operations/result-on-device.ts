@@ -1,4 +1,4 @@
-// What an operation gives with `out: 'device'`.
+// Result of an operation with `out: 'device'`.
 import type { DeviceTensor } from '../tensor/device-tensor.js';
 import type { HostIntegers } from '../tensor/tensor.js';
 

@@ -1,7 +1,7 @@
 import type { Integers } from '../tensor/tensor.js';
 import type { OnDevice, ResultOnDevice } from './result-on-device.js';
 
-/** What tells each row's own column. */
+/** Labels that identify each row's own column. */
 export interface RowLabels {
   /** Index of the column (prompt) that each row was sampled from. */
   own: Integers;

@@ -1,4 +1,4 @@
-// What goes into and comes out of the engine: strided views over typed arrays, or over memory of a GPU.
+// Input and output of the engine: strided views over typed arrays, or over memory of a GPU.
 import type { Float16ArrayLike } from './float16-array.js';
 
 /** Types of elements that operations read; in which array each lies: TensorData. */

@@ -1,4 +1,4 @@
-// What an operation that reads a file itself could not read.
+// Error of an operation that could not read a file itself.
 import { FileError } from '../../checks/errors.js';
 
 /** Knows no path but the descriptor's number: who opened the file makes an error with its path of it. */

@@ -128,7 +128,7 @@ export interface BlockSession {
  * - for blocks of tokens in any order: also copies, in their own dtype, of the tokens that come ahead of others of
  *   their leaf (4096 tokens of the row) with some 100 bytes a piece, and 64 bytes for each leaf that is complete before
  *   one in front of it.
- * To hold little, end the tokens of one prompt, or of some rows, before the next begin. `held` tells what is held.
+ * To hold little, end the tokens of one prompt, or of some rows, before the next begin. `held` says what is held.
  */
 export class TokenSumsSink {
   /** P */

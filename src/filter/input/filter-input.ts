@@ -1,5 +1,5 @@
-// What filterGroups takes: rewards and companions in any accepted form become one float64 column each, in the order of
-// rows, with the group (and episode) of every row.
+// Converts the input of filterGroups: rewards and companions in any accepted form become one float64 column each, in
+// the order of rows, with the group (and episode) of every row.
 import { types } from 'node:util';
 import { checkFields, checkMemory, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';

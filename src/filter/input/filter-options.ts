@@ -1,4 +1,4 @@
-// How groups are chosen: the options of filterGroups, their defaults by dialect, and what of them is refused.
+// Checks the options of filterGroups, and sets their defaults by dialect.
 
 import { ArgumentError } from '../../checks/errors.js';
 import { checkOptions, is, type OptionTable } from '../../checks/options.js';

@@ -66,7 +66,7 @@ function episodeValues(
   rule: TurnRewards,
 ): Float64Array {
   const { ofRow, first, last } = episodes;
-  // Turns are steps towards an outcome, so that the last one tells it; a sum or a mean of outcomes means nothing.
+  // Turns are steps towards an outcome, so that the last one has it; a sum or a mean of outcomes means nothing.
   const reading = name === 'outcomes' && rule !== 'first' ? 'last' : rule;
   if (reading === 'sum') return sums(values, episodes);
   if (reading === 'mean') return means(values, episodes);

@@ -1,4 +1,4 @@
-// How much a compressed step may unpack to.
+// Limits the size to which a compressed step may unpack.
 import { FileError } from '../../checks/errors.js';
 import type { ReadStepOptions } from '../steps/read-step-options.js';
 import { STEP_TENSORS, type StepLayout } from '../steps/step-layout.js';

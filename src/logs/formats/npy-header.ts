@@ -32,7 +32,7 @@ export interface NpyHeader {
 /** Called with the position in the array's bytes and what is wrong; must throw. */
 export type NpyFailure = (position: number, problem: string) => never;
 
-/** Bytes to be there before `npyHeaderBytes` can tell the length of the header. */
+/** Bytes that `npyHeaderBytes` needs to find the length of the header. */
 export const NPY_FIRST_BYTES = 12;
 
 /**

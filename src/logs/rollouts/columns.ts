@@ -1,5 +1,5 @@
-// The columns of a rollout, an entry each: what a row and a step hold, our own files, what can be mapped and what
-// stands beside texts follow from them by type.
+// Columns of a rollout, an entry each: from them follow by type what a row and a step hold, our own files, what can be
+// mapped, and columns beside texts.
 
 /** What a row holds, by the kind of its column. */
 export interface RowValues {
@@ -65,7 +65,7 @@ export const COLUMNS = {
   row: { kind: 'count', words: 'row number' },
   /** Id of the prompt's group: decimal for integers, else its text. */
   group: { kind: 'id', words: 'group id', own: 'group' },
-  /** Tells a response from every other of its step; a repeat is the same response logged twice. */
+  /** Identifies a response in its step; a repeat is the same response logged twice. */
   sample: { kind: 'id', words: 'sample id', own: 'sample' },
   prompt: { kind: 'prompt', words: 'text of the prompt', own: 'prompt', note: 'text or a chat' },
   promptTokens: { kind: 'tokens', words: 'token ids of the prompt', own: 'prompt_tokens', note: 'instead of `prompt`' },

@@ -41,7 +41,7 @@ export abstract class Fields {
     return wrong(name, value, 'text');
   }
 
-  /** As `text`, where nobody needs the string yet. */
+  /** As `text`, without making the string yet. */
   written(name: string): LoggedText | undefined {
     return this.text(name);
   }

@@ -21,11 +21,11 @@ export interface LogFile {
   readonly container: Container;
   readonly place: Place;
   readonly bytes: number;
-  /** Tells one content of the file from another. */
+  /** Identifies the content of the file. */
   readonly stamp: string;
 }
 
-/** For columns: those that their names tell, of each file. */
+/** For columns: those guessed from their names, of each file. */
 export const AUTO = 'auto';
 
 /** The reader that is forced, or what is known of the columns. */
@@ -107,7 +107,7 @@ export async function findLogs(
   return { files, problems, notes, empty };
 }
 
-/** A log, what is wrong with it, what is said of a file that no reader knows, or undefined for what lies beside a log. */
+/** A log, what is wrong with it, the remark about a file that no reader knows, or undefined for a file beside a log. */
 type Outcome = LogFile | FileError | Unread | undefined;
 
 interface Unread {
@@ -120,7 +120,7 @@ interface Unread {
 
 const isUnread = (outcome: Outcome): outcome is Unread => outcome !== undefined && 'words' in outcome;
 
-/** @returns undefined if there is a log, or a problem is said */
+/** @returns undefined if there is a log, or a problem is reported */
 function reasonOfNone(searched: Searched, found: FoundInputs, outcomes: ReadonlyMap<Hit, Outcome>): string | undefined {
   const unknown: Unread[] = [];
   let pickle: string | undefined;

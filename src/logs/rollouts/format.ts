@@ -1,4 +1,4 @@
-// What a reader of one trainer's log is: how it knows its files, and what a line or a row of them says.
+// Interface of a reader of one trainer's log: how it recognises its files, and what a line or a row of them says.
 import { basename, dirname } from 'node:path';
 import { type NamedPlace, placeByNames } from '../place-names.js';
 import type { RolloutColumn } from './columns.js';

@@ -41,7 +41,7 @@ export interface StepOrigin {
   /** The path says the step, and rows may say another. */
   readonly isNamed: boolean;
   readonly notes: readonly string[];
-  /** What the run's log tells of which columns make up the reward. */
+  /** Columns that make up the reward, as learned from the run's log. */
   readonly rewards?: RewardWeights | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Which rows of a step share a prompt.
+// Finds the rows of a step that share a prompt.
 import { createHash } from 'node:crypto';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
@@ -20,7 +20,7 @@ export interface Groups {
 
 /**
  * By runs of a length that the user says; else by ids, else by the prompts' texts, else by their tokens.
- * @returns undefined if nothing tells them
+ * @returns undefined if nothing shows them
  * @throws FileError if the rows cannot be split into runs
  */
 export function groupsOf(
@@ -48,7 +48,7 @@ export function groupsOf(
 /** What a prompt has in place of an image, a video or a sound that is not in the log. */
 const PLACEHOLDER = /<\|?(?:image|img|video|audio)(?:_(?:url|pad|placeholder))?\|?>|\[(?:image|img|video|audio)\]/i;
 
-/** What tells a row's prompt: its text, else its tokens. */
+/** Key of a row's prompt: its text, else its tokens. */
 function promptKeys(rows: Rows, keyOf: (tokens: Int32Array) => string): (string | undefined)[] | undefined {
   const texts = rows.column<string>('prompt');
   const tokens = rows.column<Int32Array>('promptTokens');

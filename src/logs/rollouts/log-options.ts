@@ -12,7 +12,7 @@ import type { LogReading } from './rollout-logs.js';
 
 /** Plain JSON. */
 export interface LogOptions {
-  /** Name of the reader, where the fields do not tell. Default: by the fields of each file. */
+  /** Name of the reader, if the fields do not show it. Default: by the fields of each file. */
   format?: string | undefined;
   /**
    * Columns of any table: the name in the file by our name. JSON lines, Parquet and CSV. With a format, or alone,
@@ -32,7 +32,7 @@ export interface LogOptions {
   rewardColumns?: RewardColumns | undefined;
 }
 
-/** Bytes that reading may take where nobody says how many. */
+/** Bytes that reading may take by default. */
 export const DEFAULT_MEMORY = 300e6;
 
 export const LOG_OPTIONS: OptionTable<LogOptions> = {

@@ -1,4 +1,4 @@
-// Texts as they come from a log: of long ones the bytes in UTF-8, which figures are made of and nobody reads as a string.
+// Texts as they come from a log: long ones as bytes in UTF-8, which figures read without making a string.
 
 /** A text, or its bytes in UTF-8. */
 export type LoggedText = string | Uint8Array;

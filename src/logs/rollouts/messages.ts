@@ -1,5 +1,5 @@
-// A chat in, what the policy saw and what it said out. What was said is text and tool calls; parts of a prompt that are
-// no text, such as images, tell one prompt from another by their hash.
+// Splits a chat into what the policy saw and what it said. The latter is text and tool calls; parts of a prompt that
+// are not text, such as images, distinguish prompts by their hash.
 import { createHash } from 'node:crypto';
 import { printable } from '../../checks/words.js';
 import type { Rollout } from './columns.js';

@@ -59,7 +59,7 @@ export interface LoggedPart {
   readonly place: Place;
   /** Size of the file. */
   readonly fileBytes: number;
-  /** Tells one content of the file from another. */
+  /** Identifies the content of the file. */
   readonly stamp: string;
   /** The same of only these rows, if the file may grow. */
   readonly digest?: string | undefined;
@@ -273,7 +273,7 @@ export class RolloutLogs {
         }
         yield rows.taken();
       } catch (error) {
-        // What is wrong with it is said when it is read.
+        // What is wrong with it is reported when it is read.
         if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
         yield undefined;
       }
@@ -297,7 +297,7 @@ export class RolloutLogs {
           await file.close();
         }
       } catch (error) {
-        // What is wrong with it is said when it is read.
+        // What is wrong with it is reported when it is read.
         if (!(error instanceof FileError) || error === this.signal?.reason) throw error;
         return undefined;
       }

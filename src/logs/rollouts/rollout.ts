@@ -7,7 +7,7 @@ export type LoggedRollout = Omit<Rollout, 'prompt' | 'output' | 'reasoning'> & {
   [Column in 'prompt' | 'output' | 'reasoning']?: LoggedText;
 };
 
-/** Which of the ways to tell the groups of a step was used. */
+/** The way in which the groups of a step were found. */
 export type GroupSource = 'id' | 'prompt' | 'run length';
 
 /**
@@ -24,7 +24,7 @@ export interface RolloutStep extends Omit<StepColumns, 'group'> {
   readonly run: string;
   readonly runDirectory: string;
   readonly rows: number;
-  /** [R] indices into `groupIds`; absent if neither ids, prompts nor a run length tell groups. */
+  /** [R] indices into `groupIds`; absent if neither ids, prompts nor a run length show groups. */
   readonly group: Int32Array | undefined;
   /**
    * By first appearance. Decimal for integers, else the id's text; the prompt's text, or its token ids joined by

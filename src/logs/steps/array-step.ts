@@ -1,5 +1,5 @@
-// Arrays as numpy writes them, by name, in; tensors and metadata of a step out. What npz.ts and npy.ts have in common:
-// which array is a tensor, which one is metadata, what uint16 means and where the number of the step comes from.
+// Sorts numpy arrays by name into tensors and metadata of a step, for npz.ts and npy.ts: which array is a tensor, which
+// one is metadata, what uint16 means and where the number of the step comes from.
 import { isUtf8 } from 'node:buffer';
 import { FileError } from '../../checks/errors.js';
 import { printable } from '../../checks/words.js';
@@ -62,7 +62,7 @@ export function isMetadata(name: string, { header }: NamedArray): boolean {
   const isText = element.kind === 'text';
   if (shape.length > 1) return false;
   if (name === ENVIRONMENT_NAMES && isText) return dataBytes <= MAX_TEXT_BYTES;
-  // Of the one name that is a tensor's and of metadata, the type tells which.
+  // Of the one name that is a tensor's and of metadata, the type decides which.
   const isFree = !isTensorName(name) || (name === 'environment' && isText);
   return isFree && (shape[0] ?? 1) === 1 && elementBytes <= MAX_TEXT_BYTES;
 }
@@ -188,7 +188,7 @@ export function tensorEntry(
 /**
  * `step` of the metadata, else the only number in the name of the file: step_00120.npz.
  * @param from the file that the metadata come from
- * @throws FileError if neither tells
+ * @throws FileError if neither says it
  */
 export function withStepNumber(
   path: string,

@@ -1,4 +1,4 @@
-// How a step file is read: what of it, in which memory.
+// Options for reading a step file: what of it, in how much memory.
 import { is, type OptionTable } from '../../checks/options.js';
 
 /** How a step file is read: in which blocks, into which memory. */

@@ -168,7 +168,7 @@ export interface ListedFiles<Kept> {
   readonly beside: readonly FileError[];
 }
 
-/** Finds the steps at `source`, and tells what cannot be used. @throws FileError as listSteps does */
+/** Finds the steps at `source`, and reports what cannot be used. @throws FileError as listSteps does */
 export async function listStepsAs<Kept extends OrderedStep>(
   source: string | readonly string[],
   options: ListStepsOptions,

@@ -43,7 +43,7 @@ export interface StepData {
   /** Path of the file, as found. */
   readonly file: string;
   readonly step: number;
-  /** `run` of the metadata, else the name of the folder; `readSteps` tells it by the folders around that, too. */
+  /** `run` of the metadata, else the name of the folder; `readSteps` also uses the folders around that. */
   readonly run: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly bytes: number;
@@ -53,7 +53,7 @@ export interface StepData {
   readonly group: StoredIntegers;
   /** Group id of each column; the sorted distinct ids of `group` where the file has none. */
   readonly columnGroup: StoredIntegers;
-  /** Prompt token ids of each column, where given: tells equivalent columns. */
+  /** Prompt token ids of each column, if given: shows equivalent columns. */
   readonly prompts: readonly (Int32Array | BigInt64Array)[] | undefined;
   /** Environments of the rows, where any is named: a prompt has one. */
   readonly environments?: RowEnvironments | undefined;

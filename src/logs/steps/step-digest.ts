@@ -1,4 +1,4 @@
-// A digest of the bytes that say what lies where in a step file: with size and time it tells one content from another.
+// Digests the bytes that say what is where in a step file: with size and time this identifies a content.
 import { createHash, hash as hashOf } from 'node:crypto';
 
 /** Short, and another one for other pieces. */

@@ -26,7 +26,7 @@ import { readTensors } from './step-tensors.js';
 import { storedEnvironments } from './stored-environments.js';
 import { flags, floats, integers, widened } from './tensor-memory.js';
 
-/** What the header of a step file tells. */
+/** Content of the header of a step file. */
 export interface StepHeader {
   /** Path of the file, as given. */
   readonly file: string;
@@ -153,7 +153,7 @@ async function readStep(path: string, container: StepContainer, options: ReadSte
 
 /**
  * Reads only the header of a step file: enough to order, size and plan steps.
- * @throws FileError as readStepFile does, for everything that the header tells
+ * @throws FileError as readStepFile does, for everything that the header shows
  */
 export async function readStepHeader(
   path: string,

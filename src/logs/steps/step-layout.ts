@@ -143,7 +143,7 @@ export interface CheckedValues {
 export type ValueFailure = (tensor: StepTensorName, index: number | undefined, problem: string) => never;
 
 /**
- * Checks the values that index something or tell rows apart.
+ * Checks the values that index something or distinguish rows.
  * @returns the group id of each column: `columnGroup`, else the sorted distinct ids of `group`
  */
 export function checkValues(layout: StepLayout, values: CheckedValues, fail: ValueFailure): StoredIntegers {

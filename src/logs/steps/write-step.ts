@@ -44,7 +44,7 @@ export interface StepToWrite {
   group: StoredIntegers;
   /** [P] group id of each column. Needed unless the columns are the sorted distinct ids of `group`. */
   columnGroup?: StoredIntegers | undefined;
-  /** [P] token ids of each prompt: tells equivalent columns. */
+  /** [P] token ids of each prompt: shows equivalent columns. */
   prompts?: readonly StoredIntegers[] | undefined;
   /** [R, T] token ids. */
   responseIds?: { readonly data: StoredIntegers; readonly shape: readonly [number, number] } | undefined;

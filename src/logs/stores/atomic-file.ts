@@ -21,7 +21,7 @@ export class AtomicFile {
   ) {}
 
   /**
-   * @param mark tells this writer's unfinished file from those of others
+   * @param mark distinguishes this writer's unfinished file from those of others
    * @param mode what the umask takes from: 0o777 for programs
    */
   static open(directory: string, name: string, mark = String(process.pid), mode = 0o666): Promise<AtomicFile> {

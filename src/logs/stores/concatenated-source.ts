@@ -1,4 +1,4 @@
-// Several sources in, one out: each is given a range of positions of its own, far enough apart that no read takes two.
+// Joins several sources into one: each has its own range of positions, far enough apart that no read takes two.
 import { FileError } from '../../checks/errors.js';
 import type { ByteSource, ReadOptions } from './byte-source.js';
 

@@ -1,4 +1,4 @@
-// Which of the files that a search finds are wanted: globs over their names and folders.
+// Chooses the wanted files among those that a search finds: globs over their names and folders.
 
 import { ArgumentError } from '../../checks/errors.js';
 import { is, type OptionTable } from '../../checks/options.js';

@@ -1,4 +1,4 @@
-// What to say of a path that cannot be opened: a link whose target is gone, or a file that never was.
+// Explains why a path cannot be opened: a link whose target is gone, or a file that never was.
 import { readlink } from 'node:fs/promises';
 import { errorCode, systemProblem } from './system-problem.js';
 

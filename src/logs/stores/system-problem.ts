@@ -1,4 +1,4 @@
-// What a failed system call means to the user and what to do about it.
+// Explains what a failed system call means to the user, and what to do about it.
 
 const ADVICE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or directory: check the path',

@@ -8,7 +8,7 @@ import { type Interruptible, inSlices } from '../slices.js';
 const FEWEST_PROMPTS = 8;
 const MOST_PROMPTS = 1024;
 
-/** A p-value of permutations above this leaves open whether the reasoning tells anything apart. */
+/** A p-value of permutations above this leaves open whether the reasoning distinguishes anything. */
 const MOST_P = 0.01;
 
 /** So much of a response's posterior lies within the prompts of its group, as a geometric mean. */
@@ -27,7 +27,7 @@ const MOST_GROUPS_OF_TOLD = 1.5;
 /** Prompts that are in groups of two or more, as a share of all. */
 const LEAST_GROUPED = 0.9;
 
-/** What a step tells apart in all. */
+/** What a step distinguishes in all. */
 export interface ToldApart {
   /** Different prompts, and columns that they are in. */
   readonly distinct: number;
@@ -89,14 +89,14 @@ export async function promptGroups(
   return { ofColumn, sizes, columns };
 }
 
-/** Nats a response that tell groups apart. @param ofRow group of each row */
+/** Nats a response that distinguish groups. @param ofRow group of each row */
 export function areToldApart({ sizes, columns, ofColumn }: PromptGroups, ofRow: Int32Array, between: number): boolean {
   if (sizes.length > MOST_GROUPS_OF_TOLD * Math.exp(between)) return false;
   const most = meanOverRows(ofRow, (group) => Math.log(ofColumn.length / (columns[group] as number)));
   return between >= most + Math.log(LEAST_INSIDE);
 }
 
-/** @param within nats a response that tell prompts of a group apart */
+/** @param within nats a response that distinguish prompts of a group */
 export function tellsNothingWithin({ sizes }: PromptGroups, ofRow: Int32Array, within: number): boolean {
   const most = meanOverRows(ofRow, (group) => Math.log(sizes[group] as number));
   return within <= Math.min(MOST_NATS_WITHIN, MOST_WITHIN * most);
@@ -105,7 +105,7 @@ export function tellsNothingWithin({ sizes }: PromptGroups, ofRow: Int32Array, w
 const meanOverRows = (ofRow: Int32Array, of: (group: number) => number): number =>
   ofRow.reduce((sum, group) => sum + of(group), 0) / ofRow.length;
 
-/** @param what tells the groups apart */
+/** @param what distinguishes the groups */
 export function groupsNote(distinct: number, { sizes }: PromptGroups, what: string): string {
   return (
     `the ${distinct} prompts fall into about ${sizes.length} groups that the ${what} tells apart, and within them it does ` +

@@ -1,5 +1,5 @@
-// What stands beside the figures of cross-scores in a step's record: about its rows, its sample and its environments, and
-// the companions of figures.
+// Figures beside those of cross-scores in a step's record: about its rows, its sample and its environments, and the
+// companions of figures.
 import type { FigureWords, NamedFigure } from './figure.js';
 
 const VALID: FigureWords = {

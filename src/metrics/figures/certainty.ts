@@ -1,4 +1,4 @@
-// How sure the MI and retrieval figures of a step are: the engine's inference under the figures' keys
+// Reports the certainty of a step's MI and retrieval figures: the engine's inference under the figures' keys
 // (docs/reference/intervals.md).
 import { ENGINE_FIGURES, type FigureInference, type StepInference } from '../../engine/operations/infer-step.js';
 import type { Certainty, Interval } from '../step-metrics.js';

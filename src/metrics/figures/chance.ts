@@ -1,5 +1,5 @@
-// What retrieval would score by luck (docs/reference/metrics.md): it depends on how many rows have how many columns
-// that count as theirs, and on nothing else.
+// Computes what retrieval would score by chance (docs/reference/metrics.md): it depends only on how many rows have how
+// many columns that count as theirs.
 
 /** [c] rows whose own column is one of c with the same signature. @param counts columns of each signature */
 export function rowsByEquivalents(own: Int32Array, signatures: Int32Array, counts: Int32Array): Int32Array {

@@ -10,7 +10,7 @@ export type EqualColumns = readonly (readonly number[])[];
 
 /**
  * Scores that differ part at the first row where they do, so that mostly one row is looked at. Rows whose scores are
- * all alike tell nothing and must be left out before.
+ * all alike show nothing and must be left out before.
  * @param scores dense [rows, columns], no NaN
  */
 export function* equalColumns(scores: Float64Array, columns: number): Interruptible<EqualColumns> {

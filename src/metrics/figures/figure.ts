@@ -1,4 +1,4 @@
-// What a figure is: one entry, from which every list of keys, the words of `explain`, the pages and the sinks are read.
+// Defines a figure: one entry, from which every list of keys, the words of `explain`, the pages and the sinks are read.
 import type { PairInference, SampledFigureName } from '../../engine/operations/infer-pairs.js';
 import type { Figure } from '../../engine/operations/infer-step.js';
 import type { MeasuredStep } from '../measured-step.js';
@@ -99,7 +99,7 @@ export type OfPairs =
   | { readonly best: number }
   | 'every pair';
 
-/** Why a plan's pairs tell nothing of a figure that takes every row's marginal. */
+/** Why a plan's pairs show nothing of a figure that takes every row's marginal. */
 export const NO_MARGINAL = 'some row has a marginal that is not finite';
 
 /** Interval and p-value of the engine, and between which values the figure lies for certain. */

@@ -1,4 +1,4 @@
-// What a log says of each row beside its text, an entry a column: the figures that are made of it.
+// Columns that a log has for each row beside its text, an entry each, with the figures made of it.
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 import type { FigureWords, NamedFigure } from './figure.js';

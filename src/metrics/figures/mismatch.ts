@@ -1,4 +1,4 @@
-// How far the policy that sampled is from the one that is trained, of the log-probs of both: the formulas of verl's
+// Measures how far the sampling policy is from the trained one by the log-probs of both: the formulas of verl's
 // `rollout_corr/*` (verl 0.9.1, verl/trainer/ppo/rollout_corr_helper.py), over all tokens of the step.
 import type { FigureWords, NamedFigure } from './figure.js';
 

@@ -1,4 +1,4 @@
-// Whether MI is as large as a step's rows and columns can show: then the true value may be larger.
+// Decides whether MI is as large as a step's rows and columns can show: then the true value may be larger.
 
 /** From this share of what it would be at most, MI is called saturated. */
 const SATURATION = 0.9;

@@ -1,4 +1,4 @@
-// One step's figures of all its scores, under both profiles: their values, why some are absent, and what to know of them.
+// Computes one step's figures from all its scores, under both profiles: values, reasons of absence, and notes.
 import type { MeasuredStep } from '../measured-step.js';
 import type { MarginalSpread, Profile, StepSpread } from '../step-metrics.js';
 import { certaintyKeys } from './certainty.js';

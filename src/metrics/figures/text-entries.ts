@@ -6,7 +6,7 @@ import { asOfScores } from './score-figures.js';
 
 /** A figure that the engine gives, or NaN for the reason of `absent`. */
 interface EngineTextFigure extends NamedFigure {
-  /** `texts`: given where texts tell prompts apart; `rows`: of every step with rows. */
+  /** `texts`: given if texts distinguish prompts; `rows`: of every step with rows. */
   readonly of: 'texts' | 'rows';
   readonly value: (found: TextFigures) => number;
   readonly absent?: string | ((found: TextFigures) => string);

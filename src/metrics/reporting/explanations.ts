@@ -1,4 +1,4 @@
-// What each metric of a step is, how it is computed and how to read it: what `collapsar explain` says.
+// Explains each metric of a step for `collapsar explain`: what it is, how it is computed and how to read it.
 import { FIGURE_FORMS, PAIR_FIGURES, ROW_FIGURES, SAMPLE_FIGURES, WITHIN_FIGURES } from '../figures/beside-figures.js';
 import type { FigureWords, NamedFigure } from '../figures/figure.js';
 import { SCORE_FIGURES } from '../figures/score-figures.js';

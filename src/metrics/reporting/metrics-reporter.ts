@@ -22,7 +22,7 @@ interface ScoredSample {
   readonly measured: ScoredStep;
   /** What retrieval is asked of. */
   readonly retrieval: ScoredStep;
-  /** What intervals and p-values are of: a row that is drawn again tells nothing new. */
+  /** What intervals and p-values are of: a row that is drawn again adds nothing new. */
   readonly drawn: ScoredStep;
   /** Column of the scores that each column of `drawn` is. */
   readonly prompts: Int32Array;

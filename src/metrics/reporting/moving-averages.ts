@@ -1,5 +1,5 @@
-// A step's metrics and its run's state in, the metrics with the run's moving averages out: the one part that depends on
-// the steps before, and so is added when they are known.
+// Adds the run's moving averages to a step's metrics: the only part that depends on earlier steps, and so is added when
+// they are known.
 import { averagedFigures } from '../figures/step-figures.js';
 import type { StepMetrics } from '../step-metrics.js';
 import type { RunningState } from './running-state.js';

@@ -1,5 +1,4 @@
-// What a run carries from step to step: the moving averages of the marginal's spread. Saves to JSON and continues
-// exactly.
+// Carries the moving averages of the marginal's spread from step to step. Saves to JSON and continues exactly.
 
 import { checkObject } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';

@@ -1,4 +1,4 @@
-// Which figures a report, a sink and a dashboard show, and under which names: read off the figures' entries.
+// Lists the figures that a report, a sink and a dashboard show, with their names: read off the figures' entries.
 import type { Companion, Gauge, NamedFigure } from '../figures/figure.js';
 
 /** Endings of a figure's name in a report for its companions. */

@@ -1,5 +1,5 @@
-// Which negatives a row gets: without replacement, each of a stratum with the same probability, by seed, row and
-// stratum alone.
+// Draws the negatives of a row: without replacement, each of a stratum with the same probability, only by seed, row and
+// stratum.
 import { Random } from '../sampling/random.js';
 import { type Stratum, signatureAt, signaturesIn } from './strata.js';
 

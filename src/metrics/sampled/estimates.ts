@@ -38,7 +38,7 @@ export interface ErrorParts {
   readonly biasAbove: number;
 }
 
-/** What a plan tells of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
+/** Estimates by a plan of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
 export interface PairEstimates {
   /**
    * Figure by key of `strict` (docs/reference/metrics.md), as crossScoreMetrics names it; also

@@ -98,7 +98,7 @@ function placeOf({ rows, prompts }: Pairs, row: number, prompt: number): number 
 /**
  * Sums the token log-probs of a plan's pairs with the engine, one sum per pair: the same bits as from its `sumTokens`.
  * @param logprobs [1, pairs, T] padded, or packed [1, N] with the tokens of each pair's row one after the other; pairs
- *   in the plan's order. Past a row's length anything may stand.
+ *   in the plan's order. Content past a row's length is ignored.
  * @param lengths [R] tokens of each row, as given to `planScores`
  * @returns [pairs], for `estimateFromPairs`
  * @throws {ArgumentError} (as a rejection) if shapes do not fit

@@ -12,7 +12,7 @@ import { canonicalTurns } from './prompt-turns.js';
 import { allocate, type Stratum, strataOf } from './strata.js';
 import { wholeNumbers } from './whole-numbers.js';
 
-/** What tells rows and prompts apart, as in CrossScores; no scores yet. */
+/** Ids of rows and prompts, as in CrossScores; no scores yet. */
 export interface ScorePlanInput {
   /** [R] group id of each row: names the prompt that it was sampled from. */
   readonly groups: Integers;

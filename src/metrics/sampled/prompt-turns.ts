@@ -1,4 +1,4 @@
-// The turn of each row in, the turn of each prompt out: a plan draws more negatives from the prompts of the row's own
+// Derives the turn of each prompt from the turns of rows: a plan draws more negatives from the prompts of the row's own
 // turn.
 import { checkArray } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
@@ -23,7 +23,7 @@ export function turnsOfPrompts(groups: Integers, turns: Integers, columnGroups?:
   return turnsByRows(columns, turns, 'give promptTurns yourself');
 }
 
-/** The same of columns that are arranged. @param advice what to do where the rows do not tell the turn of a prompt */
+/** The same of columns that are arranged. @param advice what to do if the rows do not show the turn of a prompt */
 export function turnsByRows({ own, order }: Columns, turns: Integers, advice: string): Int32Array {
   const values = wholeNumbers('turns', turns);
   const result = new Int32Array(order.length).fill(-1);

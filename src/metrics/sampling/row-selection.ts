@@ -1,4 +1,4 @@
-// Which rows and columns of a step its metrics are computed on, by profile and sampler (docs/reference/metrics.md).
+// Selects the rows and columns of a step for its metrics, by profile and sampler (docs/reference/metrics.md).
 
 import { ArgumentError } from '../../checks/errors.js';
 import { maxBufferBytes } from '../../engine/memory.js';

@@ -1,4 +1,4 @@
-// Rows that `strict` makes no figure of, and what is said where no other is left.
+// Rows that `strict` makes no figure of, and the message if no other is left.
 
 /** Indices of rows of the step, ascending. */
 export interface RowsLeftOut {

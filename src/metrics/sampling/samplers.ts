@@ -1,4 +1,4 @@
-// Which rows a step's metrics are computed on: the three samplers over (trajectory, turn) pairs of
+// Samples the rows of a step for its metrics: the three samplers over (trajectory, turn) pairs of
 // docs/reference/metrics.md.
 
 import { checkArray } from '../../checks/argument-checks.js';

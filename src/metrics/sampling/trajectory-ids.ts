@@ -6,7 +6,7 @@ import { IdNumbers } from '../../checks/ids.js';
  * @param groups [R] group of each row, in any form
  * @param episodes [R] its episode
  * @param turns [R] its turn number
- * @returns [R] `episodes` itself where its ids do tell trajectories apart
+ * @returns [R] `episodes` itself if its ids do distinguish trajectories
  */
 export function trajectoryIds(
   groups: ArrayLike<number | bigint>,

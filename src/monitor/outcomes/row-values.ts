@@ -43,7 +43,7 @@ export function copyIntegers(values: Integers, argument: string, rows?: number):
 
 /**
  * A copy in float64.
- * @param accepts tells which values can be right, `expected` says so in words
+ * @param accepts decides which values can be right, `expected` says so in words
  * @throws {ArgumentError} naming the first row whose value cannot be right
  */
 export function copyNumbers(

@@ -1,5 +1,5 @@
-// What a trainer knows of a step before any score: which row belongs to which prompt, how long its reasoning is, and to
-// which trajectory it belongs. Checked as a whole when the step is opened.
+// Checks the labels of a step when it is opened, before any score: the prompt of each row, the length of its reasoning,
+// and its trajectory.
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';

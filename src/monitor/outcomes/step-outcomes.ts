@@ -1,4 +1,4 @@
-// What a trainer knows of a step once its rollouts are judged: rewards and all else that is given one a row.
+// Checks a trainer's outcomes of a step once its rollouts are judged: rewards and other values, one per row.
 import { checkArray, checkKnown, optionNames } from '../../checks/argument-checks.js';
 import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';

@@ -1,4 +1,4 @@
-// Where reports go: a dashboard, a file. What a sink must do.
+// Interface of a sink, to which reports go: a dashboard, a file.
 import type { StepReport } from '../../step/step-report.js';
 
 /**

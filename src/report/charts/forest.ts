@@ -1,4 +1,4 @@
-// What goes along with success over a run's steps: RAGEN-2's correlations, with their intervals.
+// Draws what correlates with success over a run's steps: RAGEN-2's correlations, with their intervals.
 import type { RunHead } from '../report.js';
 import type { ChartOption, ChartTable, Shape, Size } from './chart-option.js';
 import { inWords } from './number-text.js';

@@ -1,5 +1,5 @@
-// Where the gradient of each bucket of reward spread comes from: RAGEN-2's gradient analysis. A row an analysed step:
-// how much rewards of the bucket's prompts spread, and the norms of the task's gradient and of KL and entropy together.
+// Draws the sources of each bucket's gradient (RAGEN-2's gradient analysis), a row per analysed step: the spread of
+// rewards of the bucket's prompts, and the norms of the task's gradient and of KL and entropy together.
 import type { GradientBucket, GradientStep } from '../report.js';
 import type { ChartOption, ChartTable, Shape, Size } from './chart-option.js';
 import { shortNumber } from './number-text.js';

@@ -1,4 +1,4 @@
-// What else a run's logs tell: format validity beside MI, and how long and how repetitive responses are.
+// Draws further figures of a run's logs: format validity beside MI, and how long and how repetitive responses are.
 import type { RunData } from '../report.js';
 import { baseOption, type ChartOption, type ChartTable, plainAxis } from './chart-option.js';
 import { lastMeasured } from './measured-points.js';

@@ -72,7 +72,7 @@ export interface Box {
   readonly height: number;
 }
 
-/** What tells states apart without colours: T is hatched, L hatched both ways, C dotted across. */
+/** Marks that distinguish states without colours: T is hatched, L hatched both ways, C dotted across. */
 const HATCHES: Readonly<Record<string, readonly ('/' | '\\' | '-')[]>> = {
   template_collapse: ['/'],
   low_entropy_collapse: ['/', '\\'],

@@ -78,7 +78,7 @@ export function stepSentence(
   return `step ${step}: ${parts.join('; ')}`;
 }
 
-/** How many of its prompts a step tells apart, in words: exp of its MI; nothing if it has none. */
+/** Number of its prompts that a step distinguishes, in words: exp of its MI; nothing if it has none. */
 export function toldApartAt({ figures }: Pick<RunData, 'figures'>, at: number): string[] {
   const [mi, bound] = [figures.mi?.[at] ?? Number.NaN, figures.bound?.[at] ?? Number.NaN];
   return Number.isNaN(mi) || !(bound > 0) ? [] : [toldApart(mi, Math.round(Math.exp(bound)))];
@@ -106,7 +106,7 @@ export interface EnvironmentLine {
   readonly last: number;
   /** Prompts at the last step that it was measured at. */
   readonly prompts: number;
-  /** Of its own first five steps; NaN if these tell nothing. */
+  /** Of its own first five steps; NaN if these show nothing. */
   readonly share: number;
   /** Of the most severe verdict that holds and names it. */
   readonly severity: 'critical' | 'warning' | 'info' | undefined;

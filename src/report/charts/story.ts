@@ -275,7 +275,7 @@ const ROUND = [1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8];
 
 const shortLabel = (value: number): string => String(Number(value.toPrecision(3)));
 
-/** An axis of rows, which nobody needs to read. */
+/** A hidden axis of rows. */
 const hidden = (rows: number): ChartOption => ({ min: 0, max: rows, show: false });
 
 function visible({ run, pixels, first, last }: PanelDrawing, name: string): Point[] {

@@ -1,4 +1,4 @@
-// Colours by what they mean, for light and dark. Okabe and Ito's, which those tell apart who do not see all colours;
+// Colours by meaning, for light and dark. Okabe and Ito's, which colour-blind readers can distinguish;
 // no meaning depends on colour only.
 
 export interface Theme {

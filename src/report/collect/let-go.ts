@@ -1,4 +1,4 @@
-// Which steps a page that is alive for days lets go of: of the beginning and the end none, of those between every second.
+// Chooses the steps that a page drops after days: none of the beginning and the end, every second of those between.
 
 const FIRST = 5;
 

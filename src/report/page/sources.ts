@@ -70,7 +70,7 @@ async function follow(): Promise<void> {
   const events = new EventSource(`events${location.search}`);
   events.addEventListener('open', () => {
     live.value = { ...live.value, state: 'connected' };
-    // What came while nobody listened.
+    // Gets steps that came while the page was not listening.
     void askOnce();
   });
   events.addEventListener('message', () => void askOnce());

@@ -1,4 +1,4 @@
-// The token of a live page that nobody has chosen one for: a page on this machine alone is still everyone's who has an
+// Makes the token of a live page without a chosen one: a page only on this machine is still open to everyone with an
 // account here.
 import { randomBytes } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';

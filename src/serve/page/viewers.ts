@@ -34,7 +34,7 @@ export class Viewers {
     this.#timer ??= setInterval(() => this.#send(': \n\n'), COMMENT_MS).unref();
   }
 
-  /** Tells everyone of a step. */
+  /** Sends a step to every viewer. */
   tell(run: string, step: number): void {
     // An id is one line; a run may be called anything.
     const id = `${encodeURIComponent(Buffer.from(run).toString())}:${step}`;

@@ -53,7 +53,7 @@ export class JsonLinesSink implements Sink {
     if (step <= end.step) return;
     const figures = Object.fromEntries(chosenFigures(report, this.#which));
     const line = this.#shape.line(report, figures, Date.now() / 1000);
-    // A line that a killed process left without its end is that of nobody.
+    // A line that a killed process left without its end is ended, and stays damaged.
     await appendFile(path, `${end.isWhole ? '' : '\n'}${JSON.stringify(line)}\n`);
     this.#ends.set(run, { step, isWhole: true });
   }

@@ -1,4 +1,4 @@
-// Where a server is, and which of its parts is meant: `http://host:port?project=name`.
+// Parses the address of a server and of its part: `http://host:port?project=name`.
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
 

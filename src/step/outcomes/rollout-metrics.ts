@@ -1,4 +1,4 @@
-// What the rollouts of a step tell without any score, under the keys that trainers log them by
+// Measures the rollouts of a step without any score, under the keys that trainers log them by
 // (docs/reference/metrics.md).
 import type { Profile } from '../../metrics/step-metrics.js';
 import type { StepRows } from '../step-input.js';

@@ -1,5 +1,5 @@
-// What an early-stop rule says when a run should end. Rules are immutable: each step makes a new one, so that a step
-// that fails further on leaves them as they were.
+// Result of an early-stop rule when a run should end. Rules are immutable: each step makes a new one, so that a step
+// that fails later leaves them as they were.
 
 /** The early-stop rule that ends a run. */
 export type StopReason = 'reward_variance_collapse' | 'low_validation_success' | 'empty_filtered_steps';

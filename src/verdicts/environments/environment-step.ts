@@ -1,5 +1,4 @@
-// What one environment's figures of a step come to, small enough to be kept, and how those of several make the level of
-// the run.
+// Figures of one environment at a step, small enough to keep, and how those of several make the level of the run.
 import { count, fields, nullable, number, type Shaped } from '../../checks/saved.js';
 import type { DependenceAmong } from '../levels/comparable-dependence.js';
 import type { Instrument } from '../levels/instrument.js';

@@ -328,7 +328,7 @@ function combined(
 
 /**
  * The 95% interval of a mean of bounds of few prompts each: their errors are together known to as many degrees of freedom
- * as they have prompts beyond one, while that of one alone may be known to a single one.
+ * as they have prompts beyond one, while that of a single prompt may be known to only one.
  */
 function studentised({ value, error }: Estimate, present: readonly Present[]): Estimate {
   const freedom = present.reduce((sum, { figures }) => sum + figures.prompts - 1, 0);

@@ -1,5 +1,5 @@
-// What the judge takes in of one step. Everything but the step number may be missing: verdicts that need it are then
-// not given.
+// Evidence of one step for the judge. Everything but the step number may be missing: verdicts that need it are then not
+// given.
 import type { Integers } from '../../engine/tensor/tensor.js';
 import type { StepMetrics } from '../../metrics/step-metrics.js';
 import type { TextMetrics } from '../../metrics/text-metrics.js';

@@ -28,7 +28,7 @@ export class FollowedLevel extends kept(followedLevelShape) {
   readonly level = new RunLevel(this.state.level);
 
   /**
-   * The run's scatter holds a fall itself from the next step on, so that until a value stands again the errors may
+   * The run's scatter holds a fall itself from the next step on, so until a value is up again the errors may
    * become smaller but not larger. (Without that, a fall of the entropy to 40% was reported after 70 steps.)
    */
   get errors(): NonNullable<FollowedLevelJson['errors']> {

@@ -1,5 +1,5 @@
-// How rare a value is, were there nothing to see: upper tails of the normal and Student's t distribution. The same bits
-// on every JavaScript engine.
+// Computes how rare a value is under the null: upper tails of the normal and Student's t distribution. The same bits on
+// every JavaScript engine.
 import { fixedExp, fixedLog } from './fixed-math.js';
 
 /** P(T > t) of Student's t; an infinite `freedom` gives the normal distribution. */

@@ -44,8 +44,8 @@ export class Groundedness extends kept(groundednessShape) {
   readonly #followed = new FollowedLevel(this.state.followed);
 
   /**
-   * Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since says that it
-   * stands
+   * Takes in a step's gain. @returns the verdict while it has fallen at two steps, and nothing since has shown
+   * that it recovered
    */
   read(step: number, now: Grounding): Finding | undefined {
     const followed = this.#followed;

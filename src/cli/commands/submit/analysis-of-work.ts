@@ -42,7 +42,7 @@ const [LEAST_BYTES, MOST_BYTES] = [2 * 2 ** 30, 64 * 2 ** 30];
 /** Enough for the workers of most clusters. */
 const SHARDS = 64;
 
-/** Shards where nobody says how many, of steps of `bytes` together. */
+/** Default number of shards, for steps of `bytes` together. */
 export function usualShards(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / Math.min(MOST_BYTES, Math.max(LEAST_BYTES, bytes / SHARDS))));
 }

@@ -1,5 +1,4 @@
-// What the command line of `collapsar submit` gives: the options as they were read, and as the words that give them
-// again.
+// Options of `collapsar submit` as they were read, and the words of the command line that give them again.
 
 import { LOG_FLAGS } from '../../options/log-options.js';
 import type { MeasuringFlags } from '../../options/measuring-options.js';

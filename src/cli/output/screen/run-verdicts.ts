@@ -1,4 +1,4 @@
-// What the judge and the filter say of one run, in sentences or in a line a verdict.
+// Lists the findings of the judge and the filter for one run, in sentences or in a line per verdict.
 
 import { shortNumber } from '../../../checks/numbers.js';
 import { counted } from '../../../checks/words.js';

@@ -1,4 +1,4 @@
-// Which figures of a step the table shows, under which headings, and on which scale their trends are drawn.
+// Chooses the figures of a step for the table, their headings, and the scale on which their trends are drawn.
 
 import { isLeastP, MISSING, shortNumber } from '../../../checks/numbers.js';
 import { printable } from '../../../checks/words.js';
@@ -141,7 +141,7 @@ const texts = (permutations: number, { entropy: key, entropyTitle }: FigureKeys)
   valueColumn('specificity', 'specificity', { dispensable: 4 }),
 ];
 
-/** The figures that tell collapse from health. */
+/** The figures that distinguish collapse from health. */
 export function usualColumns(
   first: Pick<ShownMetrics, 'profile' | 'label' | 'values'>,
   permutations: number,

@@ -60,7 +60,7 @@ export interface TextFigures {
   readonly problem: TextProblem | null;
   readonly rowsUsed: number;
   readonly promptsUsed: number;
-  /** No prompt's rows train: only the prompts' own texts tell prompts apart. */
+  /** No prompt's rows train: only the prompts' own texts distinguish prompts. */
   readonly byPrompts: boolean;
   readonly promptsKnown: boolean;
   readonly miBound: number;

@@ -22,11 +22,11 @@ export interface TextRows {
   readonly texts?: readonly Text[] | undefined;
   /** Token ids, 0 or more, of what was generated. */
   readonly tokens?: readonly Integers[] | undefined;
-  /** What tells prompts apart: integers or strings. Default: the prompt's own text or ids. */
+  /** Ids of prompts: integers or strings. Default: the prompt's own text or ids. */
   readonly groups?: Integers | readonly (number | bigint | string)[] | undefined;
   /**
-   * Each row's prompt as text; undefined or null if it is not known. With `tokens` it serves to tell groups apart
-   * alone.
+   * Each row's prompt as text; undefined or null if it is not known. With `tokens` it only serves to distinguish
+   * groups.
    */
   readonly prompts?: readonly (Text | undefined | null)[] | undefined;
   /** Each row's prompt as token ids, with `tokens`. */

@@ -1,4 +1,4 @@
-// What a piece of JSON takes when it is read, which may be many times its bytes.
+// Estimates the memory of a piece of JSON when it is read, which may be many times its bytes.
 
 /** Of a value in a list or an object, and of the list or object. */
 const VALUE_BYTES = 32;

@@ -9,7 +9,7 @@ const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x
 
 const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 
-/** Of a file's beginning, that tell its shape. */
+/** Bytes of a file's beginning that show its shape. */
 export const SHAPE_BYTES = 2 ** 12;
 
 /** Looks at the first line: a list that opens, or an object that continues in a second line. */

@@ -43,7 +43,7 @@ const LEAST_BLOCK_BYTES = BLOCK_BYTES / 16;
 const SPARE: ArrayBuffer[] = [];
 const MOST_SPARE = 16;
 
-/** Gives a block's memory back: nobody may use it any more. */
+/** Gives a block's memory back: it may not be used any more. */
 export function giveBack(memory: ArrayBufferLike): void {
   if (memory.byteLength === BLOCK_BYTES && SPARE.length < MOST_SPARE) SPARE.push(memory as ArrayBuffer);
 }

@@ -9,7 +9,7 @@ import { giveBack, type LineFile, SHORTEST_ROW } from './line-blocks.js';
 
 const LINE_END = 0x0a;
 
-/** Bytes at a file's beginning that tell whether it is still the one that was read. */
+/** Bytes at a file's beginning that show whether it is still the one that was read. */
 const HEAD_BYTES = 4096;
 
 interface Part extends LogPart {
@@ -80,7 +80,7 @@ export class LineIndex {
   }
 }
 
-/** Tells one content of ranges from another; undefined if nothing is known of it. */
+/** Identifies the content of ranges; undefined if nothing is known of it. */
 export function digestOf(ranges: readonly (Range & { readonly checksum?: number })[]): string | undefined {
   const checksums = ranges.map(({ checksum }) => checksum);
   if (checksums.includes(undefined)) return undefined;
@@ -164,7 +164,7 @@ function withRest(state: State, format: RolloutFormat, bytes: Buffer, offset: nu
   return copy;
 }
 
-/** What tells the step of a line, and whose it is. */
+/** Fields with the step of a line, and its run. */
 interface Saying {
   readonly format: RolloutFormat;
   readonly names: readonly string[];

@@ -1,4 +1,4 @@
-// Whole lines of JSON in, their rollouts out. Runs on any thread: it knows bytes and a format's name, nothing else.
+// Parses whole lines of JSON into rollouts. Runs on any thread: it knows bytes and a format's name, nothing else.
 import { isUtf8 } from 'node:buffer';
 import { printable } from '../../../checks/words.js';
 import { type Fields, fieldsOf, LineProblem } from '../fields.js';

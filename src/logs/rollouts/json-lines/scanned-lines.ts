@@ -1,4 +1,4 @@
-// A block of lines, looked through by native code at once: where its lines stand, in each the fields wanted, and long
+// Results of native code's scan of a block: where its lines are, the wanted fields in each, and long
 // texts without escapes, as bytes.
 import { loadAddon } from '../../../engine/addon.js';
 

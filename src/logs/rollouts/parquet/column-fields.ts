@@ -1,5 +1,5 @@
-// One row of a table that is there as columns: values are taken out where somebody asks for them, and long texts stay
-// the bytes that their page has.
+// Reads one row of a table in columns: values are extracted on request, and long texts stay the bytes that their page
+// has.
 import { constants, isUtf8 } from 'node:buffer';
 import { printable } from '../../../checks/words.js';
 import { Fields, LineProblem } from '../fields.js';
@@ -9,7 +9,7 @@ import { badByteIn } from '../not-utf8.js';
 export interface Column {
   /** By row: undefined or null if it has none. */
   readonly values: ArrayLike<unknown>;
-  /** A text a row: bytes among the values are texts that nobody has looked at yet. */
+  /** A text a row: bytes among the values are texts that were not decoded yet. */
   readonly isText: boolean;
 }
 

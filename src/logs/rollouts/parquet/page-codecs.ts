@@ -1,5 +1,5 @@
-// What unpacks the pages of each codec. What a page says that it unpacks to is held against its packed bytes first:
-// libraries take memory and time for what those say.
+// Unpacks the pages of each codec. First checks the unpacked size that a page declares against its packed bytes:
+// libraries take memory and time for the declared size.
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { loadAddon } from '../../../engine/addon.js';
 import { ZSTD_BLOCK_BYTES, zstdBlock, zstdFrame } from '../../formats/zstd.js';

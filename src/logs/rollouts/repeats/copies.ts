@@ -44,7 +44,7 @@ export async function leaveOutCopies(
 
 const nameOf = ({ path }: LogFile): string => printable(basename(path));
 
-/** Steps that say nothing of themselves may be equal: their names tell them apart. */
+/** Steps that say nothing of themselves may be equal: their names distinguish them. */
 const mayBeSame = (one: LogFile, other: LogFile): boolean =>
   one.place.step === other.place.step || one.place.step === undefined || other.place.step === undefined;
 
@@ -84,7 +84,7 @@ function packing(path: string): string {
   return /\.(gz|zst)$/.exec(path)?.[0] ?? '';
 }
 
-/** Files that cannot be read are equal to none: what is wrong with them is said when they are read. */
+/** Files that cannot be read are equal to none: what is wrong with them is reported when they are read. */
 class Comparing {
   constructor(
     private readonly seen: SeenContents = new Map(),

@@ -19,7 +19,7 @@ interface Segment {
 /** Of the rows that steps have, what a step needs to count as whole: filters make steps differ in size. */
 const WHOLE_SHARE = 2 / 3;
 
-/** Steps to either side that tell how many rows one has. */
+/** Steps to either side that show how many rows one has. */
 const NEIGHBOURS = 32;
 
 /** This many are enough even if a step has rows in other files. */

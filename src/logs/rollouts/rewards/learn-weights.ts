@@ -20,7 +20,7 @@ export interface LearnedWeights {
   readonly groupSize: number;
   /** Columns of a weight other than 0. Unless `model` is `none`, known up to a factor: the largest is 1. */
   readonly weights: ReadonlyMap<string, number>;
-  /** Columns that vary in no group: nothing tells their weight. */
+  /** Columns that vary in no group: their weight cannot be known. */
   readonly constant: readonly string[];
 }
 
@@ -414,7 +414,7 @@ function roundedWeights(weights: readonly number[], errors: readonly number[], f
   return weights.map((weight, at) => written(weight, ERRORS * (errors[at] as number), 4) ?? weight);
 }
 
-/** The shortest decimal that a number is, where its error is small enough to tell. */
+/** The shortest decimal that a number is, if its error is small enough. */
 function written(weight: number, error: number, most: number): number | undefined {
   const tolerance = Math.max(error, ROUNDED * Math.abs(weight));
   for (let digits = 1; digits <= most; digits++) {

@@ -1,4 +1,4 @@
-// Which combinations of a few columns vanish in all rows: rows are taken one by one into a triangle (Givens rotations),
+// Finds the combinations of a few columns that vanish in all rows: rows enter a triangle one by one (Givens rotations),
 // whose singular vectors (one-sided Jacobi rotations) are those of all rows. Both are backward stable.
 
 /** Directions in the space of columns, each of length 1, the most vanishing first. */

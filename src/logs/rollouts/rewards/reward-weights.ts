@@ -1,4 +1,4 @@
-// Which columns of a log the reward is made of: as the user says, as a run's advantages tell, or as best can be.
+// Decides which columns of a log the reward is made of: as the user says, from a run's advantages, or by a guess.
 import { counted, printable } from '../../../checks/words.js';
 import {
   type AdvantageModel,
@@ -8,7 +8,7 @@ import {
   learnWeights,
 } from './learn-weights.js';
 
-/** What a run's log tells. Plain data. */
+/** Result of learning from a run's log. Plain data. */
 export interface RewardWeights {
   /** By column; missing if several choices fit alike. */
   readonly weights?: Readonly<Record<string, number>> | undefined;
@@ -19,7 +19,7 @@ export interface RewardWeights {
   readonly note: string;
 }
 
-/** Steps of a run that are looked at until their advantages tell all. */
+/** Steps of a run that are looked at until their advantages decide all. */
 const MOST_STEPS = 32;
 /** This many steps distinguish scales that one step may have by chance. */
 const ENOUGH_STEPS = 3;

@@ -8,7 +8,7 @@ import { countedColumns, type RewardWeights, sumOf } from './reward-weights.js';
 export type RewardColumns = Readonly<Record<string, number>>;
 
 export interface TotalReward {
-  /** A value a row: NaN if no column scores it; missing if nobody can say what it is. */
+  /** A value a row: NaN if no column scores it; missing if it is not known. */
   readonly reward: Float64Array | undefined;
   /** The columns that it is a weighted sum of. */
   readonly parts: Readonly<Record<string, Float64Array>>;
@@ -19,7 +19,7 @@ export interface TotalReward {
 const MISFIT = 1e-3;
 
 /**
- * @param given what the user says; without it what the run's log tells counts
+ * @param given what the user says; without it what was learned from the run's log counts
  * @throws FileError naming a column that is not there
  */
 export function totalReward(

@@ -83,7 +83,7 @@ export function withEnvironment(format: RolloutFormat, column: string): RolloutF
 /**
  * The environment of each row: that of its prompt. A row without a label has that of its prompt's other rows.
  * @param labels [R] as the log has them
- * @param groups [R] prompt of each row, and what prompts are called; undefined if nothing tells them apart
+ * @param groups [R] prompt of each row, and what prompts are called; undefined if nothing distinguishes them
  * @throws {FileError} if the rows of a prompt name two
  */
 export function promptEnvironments(

@@ -1,4 +1,4 @@
-// What the first rows of a file have: enough to know its reader, and whether the columns that a user names are there.
+// Reads the first rows of a file: enough to find its reader, and to check the columns that a user names.
 import { FileError } from '../../../checks/errors.js';
 import { CsvFile } from '../csv-log.js';
 import type { Fields } from '../fields.js';

@@ -1,4 +1,4 @@
-// What the columns of anyone's table are, guessed from the names that people give them.
+// Guesses the meaning of the columns of any table from their names.
 
 /** Names as they are compared: lower case, only letters and digits. The likeliest first. */
 const NAMES = {
@@ -31,7 +31,7 @@ const NAMES = {
 /** They begin with their prompt. */
 const CHATS = ['messages', 'conversations', 'conversation', 'trajectory', 'traj'];
 
-/** Ids that may be a row's own, or of a whole data set: where nothing else tells the prompt. */
+/** Ids that may be a row's own, or of a whole data set: used if nothing else identifies the prompt. */
 const LAST_IDS = ['task', 'id', 'idx', 'index', 'uid', 'uuid'];
 
 export type GuessedColumns = { readonly [Own in keyof typeof NAMES]?: string };

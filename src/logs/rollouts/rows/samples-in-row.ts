@@ -5,7 +5,7 @@ import { Fields, LineProblem } from '../fields.js';
 /** Columns of which one value may be a list: of tokens, of log-probs, or of messages. */
 const LISTS: ReadonlySet<string> = new Set(['prompt', 'prompt_tokens', 'tokens', 'logprobs', 'entropy', 'environment']);
 
-/** Columns that tell one sample from another. */
+/** Columns that distinguish samples. */
 const IDS: ReadonlySet<string> = new Set(['sample', 'episode']);
 
 /**

@@ -94,7 +94,7 @@ export class StepRows {
     this.rows = rows.length;
   }
 
-  /** Nobody reads the texts any more: their memory serves others. */
+  /** The texts are not read any more: their memory serves others. */
   release(): void {
     for (const memory of this.#memory.splice(0)) giveBack(memory);
   }

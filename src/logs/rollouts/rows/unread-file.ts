@@ -1,5 +1,5 @@
-// What is said of a file that no reader knows: its columns, the reader that is nearest, and the columns that can be
-// guessed, in three lines. A command is given where it reads the file's first rows.
+// Describes a file that no reader knows in three lines: its columns, the nearest reader, and the columns that can be
+// guessed. Gives a command only if it reads the file's first rows.
 import { FileError } from '../../../checks/errors.js';
 import { printable } from '../../../checks/words.js';
 import type { Container, RolloutFormat } from '../format.js';

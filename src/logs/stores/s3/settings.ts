@@ -1,4 +1,4 @@
-// How an object is read: the size of its requests, and how long a store is waited for.
+// Settings for reading an object: the size of requests, and how long to wait for a store.
 import { RETRY_LIMITS, type RetryLimits } from './retry.js';
 
 export interface S3Settings extends RetryLimits {

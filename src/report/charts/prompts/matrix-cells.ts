@@ -11,7 +11,7 @@ export interface Cells {
   readonly values: Float32Array;
 }
 
-/** What tells how well the reasoning about a prompt fits it. */
+/** Measure of how well the reasoning about a prompt fits it. */
 type Own = Pick<Matrix, 'ids' | 'posterior'>;
 
 /** Places of a matrix's prompts: those that its reasoning fitted best at the start come first. */
