@@ -126,10 +126,11 @@ describe('Monitor.step().rollouts()', () => {
     });
   });
 
-  it('goes on from a state of before, and refuses a damaged one', () => {
-    const { firstTexts: _, ...before } = new Monitor({ engine, ...options }).save();
+  it('refuses a state whose first texts are damaged or missing', () => {
+    const before = new Monitor({ engine, ...options }).save();
     expect(Monitor.restore(before, { engine }).save().firstTexts).toBeNull();
     for (const firstTexts of [
+      undefined,
       7,
       {},
       { groups: ['1'], texts: [] },
