@@ -71,7 +71,7 @@ export async function makeLogs(main, folder, steps, sizes) {
  * so far.
  * @param {string} main
  * @param {string[]} args
- * @param {{ user?: number }} [options]
+ * @param {{ user?: number | undefined }} [options]
  */
 export function start(main, args, { user } = {}) {
   const began = performance.now();

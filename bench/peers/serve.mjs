@@ -43,7 +43,7 @@ function readArrays(path, places) {
 
 /**
  * @typedef {object} Library
- * @property {string} [problem]  why it is not here
+ * @property {string | undefined} [problem]  why it is not here
  * @property {Record<string, string>} versions
  * @property {(given: any, input: any, threadCounts: number[]) => Peer[] | Promise<Peer[]>} peers
  *
