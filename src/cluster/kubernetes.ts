@@ -18,7 +18,7 @@ export interface KubernetesOptions extends TaskOptions {
 const MOST_COMPLETIONS = 100_000;
 /** Numbers of shards that a script lists, at most: it is one word of a command, which has at most 128 KiB on Linux. */
 const MOST_LISTED = 15_000;
-/** The end waits so long for a new journal: evicted pods and new nodes take their time. */
+/** Time that the finishing job waits for a new journal: evicted pods and new nodes take their time. */
 const SHARD_WAIT = 6 * 3600;
 
 /** @returns the text for `kubectl apply -f -` */

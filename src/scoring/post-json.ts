@@ -9,7 +9,7 @@ export interface Retry {
   readonly attempts: number;
   /** The wait after the first failure; it doubles. Default 250 ms. */
   readonly backoffMs: number;
-  /** An answer may take so long. Default 290 s: fetch itself waits for 300. */
+  /** Longest time for an answer. Default 290 s: fetch itself waits for 300. */
   readonly timeoutMs: number;
 }
 

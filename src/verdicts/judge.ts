@@ -303,7 +303,7 @@ export class Judge {
   }
 
   /**
-   * A judge that continues where the saved one stood.
+   * A judge that continues from the saved state.
    * @throws {StateError} for anything but what toJSON() gave
    */
   static from(json: unknown): Judge {

@@ -76,7 +76,7 @@ export function checkBlock(block: TokenBlock, prompts: number, lengths: Float64A
  * @param shape [p, r, T], or packed [p, N]
  * @param rows r of the step
  * @param lengths tokens of each row of the step
- * @throws {ArgumentError} if some row has more tokens than the scores, in which no part of the rows is named
+ * @throws {ArgumentError} if some row has more tokens than the scores, if no part of the rows is named
  */
 export function expectWholeRows(shape: readonly number[], rows: Int32Array, lengths: Float64Array): void {
   const tokens = shape[2];

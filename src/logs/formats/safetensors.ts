@@ -78,7 +78,7 @@ export function storedBytes(dtype: SafetensorsDType): number {
 /** A pickle can run any code, and none is ever loaded. */
 const PICKLE_PROTOCOLS: ReadonlySet<number> = new Set([2, 3, 4, 5]);
 
-/** What trainers and downloads leave in the place of a step file, by its first bytes: no header is so long. */
+/** What trainers and downloads leave in the place of a step file, by its first bytes: no header is that long. */
 function otherFormat(first: Buffer): string | undefined {
   const text = first.toString('latin1');
   if (first.readUInt32LE(0) === ZIP_MEMBER)

@@ -11,7 +11,7 @@ const MOST_PROMPTS = 1024;
 /** A p-value of permutations above this leaves open whether the reasoning distinguishes anything. */
 const MOST_P = 0.01;
 
-/** So much of a response's posterior lies within the prompts of its group, as a geometric mean. */
+/** Least share of a response's posterior within the prompts of its group, as a geometric mean. */
 const LEAST_INSIDE = 0.8;
 
 /** Information within groups: at most this share of the possible, and at most MOST_NATS_WITHIN nats. */

@@ -9,7 +9,7 @@ const MOST_WAITING = 1024;
 const FULL_ENOUGH = 64;
 
 /**
- * So long after a failure, what comes is left out instead of being tried: a dead server must not hold up an analysis.
+ * For this time after a failure reports are dropped, not tried: a dead server must not hold up an analysis.
  */
 const PAUSE_MS = 30_000;
 

@@ -33,7 +33,7 @@ export function environmentStep(levels: StepLevels): EnvironmentStep {
   const isScored = instrument.source === 'scores';
   const two = isScored ? mi.find((at) => at.prompts === 2) : undefined;
   const last = mi.at(-1);
-  // Where columns repeat unevenly, `whole` is of no number of prompts.
+  // If columns repeat unevenly, `whole` belongs to no number of prompts.
   const all = isScored && last?.prompts === prompts ? last : whole;
   return {
     prompts,

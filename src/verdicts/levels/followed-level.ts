@@ -6,7 +6,7 @@ import { RunLevel, runLevelShape } from './run-level.js';
 
 export const followedLevelShape = fields({
   level: runLevelShape,
-  /** Errors as of the last value that stood, made smaller by those after it; null: there was none. */
+  /** Errors as of the last value that had not fallen, made smaller by those after it; null: there was none. */
   errors: nullable(
     fields({
       /** Standard deviation of one step's value. */
@@ -42,7 +42,7 @@ export class FollowedLevel extends kept(followedLevelShape) {
     return this.level.start > WIDTH_95 * this.errors.start;
   }
 
-  /** Where the step's value, added before, lies against half of the start, which is itself known only to so much. */
+  /** Compares the step's value, added before, with half of the start, whose own error counts. */
   compare(value: number, { above, below }: HalfWidths, tests = 1): Comparison {
     const { level, errors } = this;
     const against = (half: number): Comparison =>

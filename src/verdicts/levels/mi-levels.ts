@@ -58,7 +58,7 @@ export class MiLevels extends kept(miLevelsShape) {
       }
     }
     this.#dropLate();
-    // Where no number of prompts is one of the start's, nothing is compared.
+    // If no number of prompts is one of the start's, nothing is compared.
     const [at] = figures as readonly [MiAt];
     return compared ?? { at, followed: new FollowedLevel(), comparison: null };
   }

@@ -35,7 +35,7 @@ const ENOUGH_FAR = 8;
 /** Weight of the batch's own error against the run's scatter, in differences. */
 const ERROR_WEIGHT = 4;
 
-/** What scatters beyond the batch's error is taken to resemble its neighbour so much. */
+/** Assumed correlation with its neighbour of what scatters beyond the batch's error. */
 const PERSISTENCE = 0.8;
 
 /** The jackknife errors' degrees of freedom are at most these, and before a window a third of the prompts'. */

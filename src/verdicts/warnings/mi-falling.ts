@@ -23,7 +23,7 @@ const BUDGET = 7;
 
 /** What tells a fall from texts that begins within the run's start. */
 export interface TextFall {
-  /** The step's bound, and its errors as of the last value that stood. */
+  /** The step's bound, and its errors as of the last value that had not fallen. */
   readonly at: MiAt;
   readonly errors: FollowedLevel['errors'];
   /** Specificity, which has no ceiling. */

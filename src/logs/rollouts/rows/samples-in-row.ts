@@ -9,8 +9,8 @@ const LISTS: ReadonlySet<string> = new Set(['prompt', 'prompt_tokens', 'tokens',
 const IDS: ReadonlySet<string> = new Set(['sample', 'episode']);
 
 /**
- * The row itself, or a row an element where its responses are a list: other lists of that length go along, and what is
- * no list repeats.
+ * The row itself, or a row an element where its responses are a list: other lists of that length are split too, and
+ * values that are not lists are repeated.
  * @param names the name in the file of each of our columns
  * @throws {LineProblem} if a list has another length
  */

@@ -7,7 +7,7 @@ import { FileError } from '../../../checks/errors.js';
 import { s3Problem } from './client.js';
 
 export interface RetryLimits {
-  /** What sends nothing for so long is given up and taken up again. Default 30 s. */
+  /** A request that receives nothing for this long is given up and repeated. Default 30 s. */
   readonly stallMs: number;
   /** Times that it may break without a byte in between. Default 5. */
   readonly attempts: number;
@@ -52,7 +52,7 @@ export function backoff({ backoffMs }: RetryLimits, broken: number): number {
   return backoffMs * 2 ** (broken - 1) * (0.5 + Math.random() / 2);
 }
 
-/** Aborts `work` with the signal, and when nothing has come for so long; `onChunk` says that something came. */
+/** Aborts `work` with the signal, and when nothing has come for that long; `onChunk` says that something came. */
 export async function unlessStalled<T>(
   { stallMs }: RetryLimits,
   signal: AbortSignal | undefined,
@@ -73,7 +73,7 @@ export async function unlessStalled<T>(
   }
 }
 
-/** A body ended early, broke or stood still. */
+/** A body ended early, broke off or stalled. */
 export class BrokenBody extends Error {
   /** Whatever broke it, it is the connection that broke. */
   readonly code = 'ECONNRESET';
