@@ -152,7 +152,11 @@ function placeIn([folder, above]: readonly Folder[], step?: string, own?: RegExp
 export function placeOf(format: RolloutFormat, path: string, root: string | undefined): Place {
   const own = format.place?.(path);
   const { step, ...names } = placeByNames(path, root, own);
-  return { ...names, ...(own?.step === undefined ? { stepElse: step } : { step }) };
+  return {
+    ...names,
+    ...(own?.partOf !== undefined && { partOf: own.partOf }),
+    ...(own?.step === undefined ? { stepElse: step } : { step }),
+  };
 }
 
 const COMPRESSED = /\.(gz|zst|zip)$/;

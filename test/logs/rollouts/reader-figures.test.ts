@@ -62,4 +62,41 @@ describe('a reader that nobody names', () => {
     expect(steps[0]).toMatchObject({ format: 'verifiers', rows: 12, groupSource: 'prompt' });
     expect(steps[0]?.groupIds).toHaveLength(3);
   });
+
+  it('takes the trials of a job as rows of one step, and nothing else that they leave', async () => {
+    const trial = (task: string, words: string) => ({
+      ...{ schema_version: 'ATIF-v1.7', session_id: 's', agent: { name: 'a', version: '1' } },
+      steps: [
+        { step_id: 1, source: 'user', message: `${task}, at ${words}` },
+        { step_id: 2, source: 'agent', message: words, metrics: { completion_tokens: words.length } },
+      ],
+    });
+    const names = ['one__aaaaaaa', 'one__bbbbbbb', 'two__ccccccc', 'two__ddddddd'];
+    const files = names.flatMap((name) => [
+      [`${name}/agent/trajectory.json`, JSON.stringify(trial(name, `words of ${name}`), null, 1)],
+      [`${name}/agent/trajectory.cont-1.json`, JSON.stringify(trial(name, 'more'))],
+      [`${name}/result.json`, '{"verifier_result": {"rewards": {"reward": 1}}}'],
+    ]);
+    const { steps, errors } = await readAll(putLogs(join(root, 'job'), Object.fromEntries(files)));
+    expect(errors).toEqual([]);
+    expect(steps).toHaveLength(1);
+    expect(steps[0]).toMatchObject({ format: 'atif', run: 'job', rows: 4, groupSource: 'id' });
+    expect(steps[0]?.groupIds).toEqual(['one', 'two']);
+    expect([...(steps[0]?.length ?? [])]).toEqual([21, 21, 21, 21]);
+  });
+
+  it('tells transcripts of Tinker from the summaries of the same steps', async () => {
+    const tree = seedsOf(join(FORMATS, 'tinker-logtree', 'seeds')).get('read-problems.json') as Buffer;
+    const summary = { ...{ iteration: 3, group_idx: 0, total_reward: 1, tags: [] }, steps: [{ ac_len: 5 }] };
+    const folder = putLogs(join(root, 'tinker'), {
+      'iteration_000003/train_logtree.json': tree,
+      'iteration_000003/train_rollout_summaries.jsonl': [0, 1, 2, 3].map((at) => ({ ...summary, traj_idx: at })),
+    });
+    const { steps, errors } = await readAll(folder);
+    expect(errors).toEqual([]);
+    expect(steps.map(({ run, step, rows }) => [run, step, rows])).toEqual([
+      ['tinker', 3, 4],
+      ['tinker/transcripts', 3, 8],
+    ]);
+  });
 });

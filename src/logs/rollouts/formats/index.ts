@@ -2,6 +2,8 @@
 import type { RolloutFormat } from '../format.js';
 import { reader as areal } from './areal/reader.js';
 import { reader as art } from './art/reader.js';
+import { reader as artTable } from './art-table/reader.js';
+import { reader as atif } from './atif/reader.js';
 import { reader as atropos } from './atropos/reader.js';
 import { reader as chats } from './chats/reader.js';
 import { reader as generations } from './generations/reader.js';
@@ -31,6 +33,8 @@ import { reader as wandbTable } from './wandb-table/reader.js';
 export const FORMATS: readonly RolloutFormat[] = [
   areal,
   art,
+  artTable,
+  atif,
   atropos,
   chats,
   generations,

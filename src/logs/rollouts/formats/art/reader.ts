@@ -1,5 +1,5 @@
-// OpenPipe ART: trajectories/{split}/{step}.jsonl: a line is a group of trajectories, each a chat. Log-probs are
-// stripped.
+// OpenPipe ART before its tables: trajectories/{split}/{step}.jsonl: a line is a group of trajectories, each a chat.
+// Log-probs are stripped.
 import { basename } from 'node:path';
 import { fieldsOf } from '../../fields.js';
 import { foldersOf, type Place, plainName, type RolloutFormat, rollout } from '../../format.js';
@@ -9,11 +9,11 @@ export const reader: RolloutFormat = {
   name: 'art',
   containers: ['json-lines'],
   needs: 'trajectories (each with messages_and_choices or messages, and a reward)',
-  setting: 'on by default; `.art/PROJECT/models/MODEL/trajectories/SPLIT/*.jsonl`',
+  setting: 'older versions, on by default; `.art/PROJECT/models/MODEL/trajectories/SPLIT/*.jsonl`',
   gives: 'chats, rewards; a line is a group',
   recognises: (keys) => keys.has('trajectories') && !keys.has('episode_id'),
   fields: ['trajectories'],
-  place: placeOf,
+  place: (path) => trajectoriesPlace(path),
   groupIsLine: true,
   rows: (line) =>
     (line.list('trajectories') ?? []).map((value, at) => {
@@ -40,9 +40,9 @@ export const reader: RolloutFormat = {
   notes: [],
 };
 
-function placeOf(path: string): Place {
+export function trajectoriesPlace(path: string): Place {
   const folders = foldersOf(path);
-  const step = /^(\d+)\.jsonl$/.exec(plainName(path))?.[1];
+  const step = /^(\d+)\.(?:jsonl|parquet)$/.exec(plainName(path))?.[1];
   const at = folders.findIndex(({ name }) => name === 'trajectories');
   const split = at > 0 ? basename(folders[at - 1]?.path ?? '') : undefined;
   return {

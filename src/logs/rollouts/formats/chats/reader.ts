@@ -10,6 +10,7 @@ const OTHERS = [
   ['sample_index', 'group_index', 'messages'],
   ['tokens', 'masks', 'scores'],
   ['id', 'epoch', 'messages'],
+  ['group_index', 'group_metadata', 'messages'],
 ] as const;
 
 const ELSEWHERE = [

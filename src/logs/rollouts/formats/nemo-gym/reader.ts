@@ -2,10 +2,13 @@
 // the reward and the verifier's own fields. Agents that keep a list for each turn repeat in it what came before. Tokens
 // are there where the model's server gives them. nemo_gym/rollout_collection.py, openai_utils.py at 07d6b0d0.
 
-import { type Fields, fieldsOf, floatsOf, tokensOf } from '../../fields.js';
+import { fieldsOf } from '../../fields.js';
 import { hasAll, type RolloutFormat, rollout } from '../../format.js';
 import { chatOf, messagesOf } from '../../messages.js';
 import { environmentName } from '../../rows/environments.js';
+import { tokensOfTurns } from '../../rows/turn-tokens.js';
+
+const TOKENS = { prompt: 'prompt_token_ids', tokens: 'generation_token_ids', logprobs: 'generation_log_probs' };
 
 export const reader: RolloutFormat = {
   name: 'nemo-gym',
@@ -30,7 +33,10 @@ export const reader: RolloutFormat = {
         group,
         prompt,
         ...said,
-        ...tokensIn(items.map((item, at) => fieldsOf(item, `response.output[${at}]`))),
+        ...tokensOfTurns(
+          items.map((item, at) => fieldsOf(item, `response.output[${at}]`)),
+          TOKENS,
+        ),
         reward: line.outcome('reward'),
         length: usage.count('output_tokens'),
         truncated: response.text('status') === undefined ? undefined : cut === 'max_output_tokens',
@@ -42,17 +48,3 @@ export const reader: RolloutFormat = {
   absent: { outcome: "NeMo Gym's rollouts have rewards, and fields of any name beside them" },
   notes: [],
 };
-
-/** What was sampled, of all turns. */
-function tokensIn(items: readonly Fields[]) {
-  const turns = items.filter((item) => item.value('generation_token_ids') !== undefined);
-  if (turns.length === 0) return {};
-  const asked = tokensOf(turns[0]?.value('prompt_token_ids') ?? [], 'prompt_token_ids');
-  const tokens = turns.flatMap((turn) => [...tokensOf(turn.value('generation_token_ids'), 'generation_token_ids')]);
-  const logprobs = turns.flatMap((turn) => [...floatsOf(turn.value('generation_log_probs') ?? [], 'log-probs')]);
-  return {
-    promptTokens: asked,
-    tokens: Int32Array.from(tokens),
-    ...(logprobs.length === tokens.length && { logprobs: Float64Array.from(logprobs) }),
-  };
-}
