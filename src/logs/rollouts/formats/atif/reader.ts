@@ -41,7 +41,7 @@ export const reader: RolloutFormat = {
     truncated: 'ATIF does not say which responses were cut',
   },
   notes: ["groups are tasks as the trials' folders name them: Harbor cuts these names after 32 letters"],
-  // What else Harbor leaves in a trial and a job, and trajectories of subagents and of what goes on elsewhere.
+  // What else Harbor leaves in a trial and a job, and trajectories of subagents and of what continues elsewhere.
   passesOver: (path) =>
     /__[A-Za-z0-9]{7}\/(?:(?:config|result|lock)\.json|(?:verifier|artifacts)\/.*|agent\/(?!trajectory\.json$).*)$/.test(
       path,

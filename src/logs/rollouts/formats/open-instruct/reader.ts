@@ -36,7 +36,7 @@ export const reader: RolloutFormat = {
         group: line.id('prompt_idx'),
         promptTokens: line.tokens('prompt_tokens'),
         tokens,
-        // Which tokens a tool wrote is not in the log, so theirs cannot be told from sampled ones of probability 1.
+        // The log does not mark tokens of tools, which therefore look like sampled ones of probability 1.
         logprobs: usesTools || logprobs?.length !== tokens?.length ? undefined : logprobs,
         reward: line.number('reward'),
         truncated: finish === undefined ? undefined : finish === 'length',

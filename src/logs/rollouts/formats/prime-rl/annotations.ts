@@ -12,7 +12,7 @@ import { JsonFields } from '../../json-lines/json-fields.js';
 import { parseJsonLine } from '../../json-lines/json-line.js';
 import { giveBack, LineFile } from '../../json-lines/line-blocks.js';
 
-/** Where the sampled tokens of a row stand in its branch, by the nodes that they are of. */
+/** Places of the sampled tokens of a row within its branch, by node. */
 export interface BranchTokens {
   readonly trace: string;
   /** Of the branches of the trace. */
@@ -30,7 +30,7 @@ interface Update {
   readonly branches: ReadonlyMap<number, Readonly<Record<string, unknown>>>;
 }
 
-/** An entry of the index: which file, and where the line stands in it. */
+/** An entry of the index: the file, and the bytes of the line. */
 type Place = readonly [file: number, begin: number, end: number];
 
 /** What an entry takes, about. */

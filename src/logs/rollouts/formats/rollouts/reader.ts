@@ -11,7 +11,7 @@ import { followingPaths, withRoots } from '../../rows/dotted-paths.js';
 import { environmentName } from '../../rows/environments.js';
 import { samplesIn } from '../../rows/samples-in-row.js';
 
-/** Our name of a column -> the name that it has in the file. */
+/** The name in the file of each of our columns. */
 export type ColumnNames = Readonly<Partial<Record<OwnColumn, string>>>;
 
 export const reader: RolloutFormat = {

@@ -47,7 +47,7 @@ export const reader: RolloutFormat = {
     for (const name of (line as { names?: readonly string[] }).names ?? []) {
       if (OWN.has(name) || name === environment) continue;
       const value = line.value(name) ?? Number.NaN;
-      // A list of numbers is no reward.
+      // A list of numbers is not a reward.
       if (typeof value === 'number') rewards[name] = value;
     }
     return [

@@ -1,5 +1,5 @@
-// Weights & Biases: a table as it lies in a run's files (media/table/NAME_STEP_HASH.table.json): columns, and data, a
-// list a row. What its columns are is told by their names. wandb/sdk/data_types/table.py.
+// Weights & Biases: a table among a run's files (media/table/NAME_STEP_HASH.table.json), whose columns are known by
+// their names. Source: wandb/sdk/data_types/table.py.
 
 import { LineProblem, ObjectFields } from '../../fields.js';
 import { foldersOf, hasAll, plainName, type RolloutFormat } from '../../format.js';
