@@ -332,19 +332,20 @@ describe('maxMemory', () => {
 
   it('bounds what plan-scores and score read', async () => {
     const rows = Array.from({ length: 2000 }, (_, row) => `{"group":${row % 50},"length":3}`).join('\n');
-    const lines = written('rows.jsonl', Buffer.from(rows));
+    const lines = written('rows.jsonl.gz', gzipSync(Buffer.from(rows)));
     const plan = (...words: string[]) => ran('plan-scores', '--negatives', '3', '--quiet', ...words, lines);
     expect((await plan()).status).toBe(0);
     const { status, said } = await plan('--max-memory', '100kB');
     expect([status, said]).toEqual([
       1,
-      expect.stringContaining('--max-memory 100000 has no room for more rows: give more'),
+      expect.stringContaining('unpacks to more than --max-memory has room for (2000 rows take'),
     ]);
-    const nested = written('nested.jsonl', Buffer.from(`[${'{},'.repeat(MEBIBYTE)}{}]`));
+    const list = `[${'{},'.repeat(MEBIBYTE)}{}]`;
+    const nested = written('nested.jsonl', Buffer.from(`{"group":1,"length":${list}}\n{"group":1,"length":3}\n`));
     const bomb = await ran('plan-scores', '--negatives', '3', '--max-memory', '64MB', nested);
     expect([bomb.status, bomb.said]).toEqual([
       1,
-      expect.stringContaining('which --max-memory 64000000 has no room for'),
+      expect.stringContaining('--max-memory has room for 64000000: give more'),
     ]);
     const help = await ran('score', '--help');
     expect(help.said).toContain('--max-memory <bytes>');

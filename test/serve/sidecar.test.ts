@@ -59,7 +59,7 @@ async function wholeStep(sidecar: Sidecar, step: number, small: SmallStep): Prom
 
 /** What a client is told is of the library's report, and nothing else: `parts` besides what every answer has. */
 function expectTold(told: unknown, report: StepReport, parts: readonly string[]): void {
-  const always = ['absent', 'due', 'lossScale', 'metrics', 'notes', 'step', 'stops'];
+  const always = ['absent', 'certainty', 'due', 'lossScale', 'metrics', 'notes', 'step', 'stops'];
   expect(Object.keys(told as object).sort()).toEqual([...always, ...parts].sort());
   expect(plain(report)).toMatchObject(told as object);
 }

@@ -1,12 +1,13 @@
 // Rows of one step, by the readers of rollouts: of a trainer's log, or of a table with a group a row (JSON lines, CSV,
 // Parquet), from files or stdin.
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { logMemory } from '../../analysis/measuring/memory-plan.js';
+import { unlessAborted } from '../../checks/abort.js';
 import { FileError } from '../../checks/errors.js';
 import { counted } from '../../checks/words.js';
 import { containerOf } from '../../logs/input-names.js';
@@ -63,11 +64,12 @@ export async function loggedRows(
 ): Promise<LoggedRows> {
   signal.throwIfAborted();
   const isStdin = given === '-';
-  if (!isStdin && !/\.csv$/.test(given)) return readRows(given, given, needed, choice, signal);
+  const isPipe = !isStdin && (await stat(given).catch(() => undefined))?.isFIFO() === true;
+  if (!isStdin && !isPipe && !/\.csv$/.test(given)) return readRows(given, given, needed, choice, signal);
   const folder = await mkdtemp(join(tmpdir(), 'collapsar-'));
   try {
     const stream = isStdin ? stdin : createReadStream(given);
-    const copy = await copied(stream, join(folder, 'rows'), !isStdin, signal);
+    const copy = await copied(stream, join(folder, 'rows'), !isStdin && !isPipe, signal);
     return await readRows(copy ?? given, isStdin ? 'stdin' : given, needed, choice, signal);
   } catch (error) {
     signal.throwIfAborted();
@@ -113,7 +115,8 @@ async function copied(
     if (heading !== undefined) yield Buffer.from(heading);
     yield head;
   }
-  await pipeline(stream, withHeading, createWriteStream(path), { signal });
+  // A read of a pipe to which nobody writes cannot be called off.
+  await unlessAborted(pipeline(stream, withHeading, createWriteStream(path), { signal }), signal);
   if (isFile && heading === undefined) return undefined;
   const { rename } = await import('node:fs/promises');
   await rename(path, path + ending);
