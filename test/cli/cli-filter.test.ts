@@ -1,5 +1,5 @@
 // `collapsar filter` as a user meets it: a step file, lines of text or stdin in; kept groups, a table or JSON out.
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
@@ -316,7 +316,7 @@ describe('exit status', () => {
 
   it.each([
     ['', /is empty/],
-    ['a\n', /is empty/],
+    ['a\n', /has no rows/],
     ['a 1\na 0\n', /in CSV whose first line names its columns: group or group_id or uid, and reward or score/],
     ['group;reward\na;1\n', /no reader knows it: .*group;reward.*in CSV whose first line names/],
     ['group\treward\na\t1\n', /in CSV whose first line names its columns/],
@@ -332,12 +332,26 @@ describe('exit status', () => {
     ['a,1,0\na,1\n', /row 2: has 2 fields, the heading 3/],
     ['a,1\nb,1e300\n', /at most 1e\+100/],
     ['{"group":1,"reward":1,"episode":"x"}\n{"group":1,"reward":0}\n', /row 1 has no episode, but other rows have one/],
-    ['{"group":1,"reward":1,"turn":0}\n', /given without rewards.episodes/],
+    ['{"group":1,"reward":1,"turn":0}\n', /turns: given without episodes: say which/],
   ])('is 1 for the lines %j', async (text, wanted) => {
     const { status, out, err } = await fromStdin(text);
     expect({ status, out }).toEqual({ status: 1, out: '' });
     expect(err.replace(/\s+/g, ' ')).toMatch(wanted);
     expect(err).toMatch(/^error: stdin[:,] /);
+  });
+
+  it('is 1 in its own words for a glob and a folder of tables that no reader knows', async () => {
+    const tables = join(directory, 'tables.csv');
+    mkdirSync(tables);
+    writeFileSync(join(tables, 'one.csv'), 'task,answer,points\na,x,1\na,y,0\n');
+    for (const path of [join(tables, '*.csv'), tables]) {
+      const unknown = await collapsar(['filter', path]);
+      expect(unknown.status).toBe(1);
+      expect(unknown.err).toMatch(/no reader knows it/);
+      expect(unknown.err).not.toContain('collapsar analyze');
+      const named = await collapsar(['filter', path, '--columns', 'group=task,output=answer,reward=points']);
+      expect({ status: named.status, out: named.out }).toEqual({ status: 0, out: 'a\n' });
+    }
   });
 
   it('is 1 for a step without rewards', async () => {

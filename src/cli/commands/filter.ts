@@ -193,7 +193,8 @@ function nameOfReward(value: number | null | undefined): string {
 /** What the data make impossible is the file's fault, and named with it. */
 function filterSource({ path, input, nameOf }: FilterSource, options: FilterOptions): FilterResult {
   try {
-    return filterGroupsAs({ group: nameOf, reward: nameOfReward, options: OPTIONS }, input, options);
+    const spelling = { argument: String, group: nameOf, reward: nameOfReward, options: OPTIONS };
+    return filterGroupsAs(spelling, input, options);
   } catch (error) {
     if (!(error instanceof ArgumentError)) throw error;
     throw new FileError({ path }, error.message, { cause: error });

@@ -1,7 +1,7 @@
 // Rows of one step, by the readers of rollouts: of a trainer's log, or of a table with a group a row (JSON lines, CSV,
 // Parquet), from files or stdin.
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -64,12 +64,15 @@ export async function loggedRows(
 ): Promise<LoggedRows> {
   signal.throwIfAborted();
   const isStdin = given === '-';
-  const isPipe = !isStdin && (await stat(given).catch(() => undefined))?.isFIFO() === true;
-  if (!isStdin && !isPipe && !/\.csv$/.test(given)) return readRows(given, given, needed, choice, signal);
+  const found = isStdin ? undefined : await stat(given).catch(() => undefined);
+  // The only files without a heading are of CSV: what else can be read more than once is read where it is.
+  const isFile = found?.isFile() === true;
+  const isOnce = isStdin || found?.isFIFO() === true;
+  if (!isOnce && !(isFile && given.endsWith('.csv'))) return readRows(given, given, needed, choice, signal);
   const folder = await mkdtemp(join(tmpdir(), 'collapsar-'));
   try {
     const stream = isStdin ? stdin : createReadStream(given);
-    const copy = await copied(stream, join(folder, 'rows'), !isStdin && !isPipe, signal);
+    const copy = await copied(stream, join(folder, 'rows'), isFile, signal);
     return await readRows(copy ?? given, isStdin ? 'stdin' : given, needed, choice, signal);
   } catch (error) {
     signal.throwIfAborted();
@@ -118,7 +121,6 @@ async function copied(
   // A read of a pipe to which nobody writes cannot be called off.
   await unlessAborted(pipeline(stream, withHeading, createWriteStream(path), { signal }), signal);
   if (isFile && heading === undefined) return undefined;
-  const { rename } = await import('node:fs/promises');
   await rename(path, path + ending);
   return path + ending;
 }
@@ -165,7 +167,8 @@ async function readRows(
     if (problem !== undefined) {
       const isUnknown = keys.length > 0 && columns === undefined;
       const own = problem.problem.replaceAll('collapsar analyze', COMMANDS[needed]);
-      throw isUnknown ? new FileError({ path: problem.path }, `${own}\n${tableOf(needed)}`) : problem;
+      const where = { path: problem.path, ...(problem.offset !== undefined && { offset: problem.offset }) };
+      throw new FileError(where, isUnknown ? `${own}\n${tableOf(needed)}` : own, { cause: problem });
     }
     const chosen = stepOf(path, steps, step, notes);
     const named = columns ?? options.columns;

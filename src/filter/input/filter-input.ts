@@ -178,7 +178,12 @@ function labelsOf(
   }
   const indexed = indexIds('groups', groups, rows);
   if (turns !== undefined && episodes === undefined) {
-    throw new RowsProblem('turns', 'given without rewards.episodes: say which trajectory each turn belongs to');
+    throw new RowsProblem(
+      'turns',
+      'given without ',
+      { column: 'episodes' },
+      ': say which trajectory each turn belongs to',
+    );
   }
   return {
     group: indexed.index,
@@ -321,7 +326,7 @@ export interface IndexedIds {
 
 /** @throws RowsProblem for another number of rows, or an id that is not a whole number */
 export function indexIds(column: RowColumn, ids: Ids, rows: number): IndexedIds {
-  if (!Array.isArray(ids) && !(ArrayBuffer.isView(ids) && !(ids instanceof DataView))) {
+  if (!isArray(ids)) {
     throw new RowsProblem(column, 'expected an array or typed array with one id a row');
   }
   if (ids.length !== rows) {

@@ -13,6 +13,7 @@ type Part =
   | { readonly row: number }
   | { readonly group: number | bigint }
   | { readonly reward: number | null | undefined }
+  | { readonly column: RowColumn }
   | { readonly option: AdvisedOption };
 
 export type Sentence = readonly Part[];
@@ -50,23 +51,28 @@ export class RowsProblem extends Error {
 }
 
 /** A sentence in the words of a door. */
-export function spelt(sentence: Sentence, { row, group = String, reward = String, options }: Spelling = {}): string {
+export function spelt(
+  sentence: Sentence,
+  { argument = libraryArgument, row, group = String, reward = String, options }: Spelling = {},
+): string {
   return sentence
     .map((part) => {
       if (typeof part === 'string') return part;
       if ('row' in part) return row?.(part.row) ?? `row ${part.row}`;
       if ('group' in part) return group(part.group);
+      if ('column' in part) return argument(part.column);
       return 'reward' in part ? reward(part.reward) : (options?.[part.option] ?? OPTIONS[part.option]);
     })
     .join('');
 }
 
 /** Does `work`. @throws ArgumentError in the door's words for a RowsProblem */
-export function atDoor<T>({ argument = libraryArgument, ...spelling }: Spelling, work: () => T): T {
+export function atDoor<T>(spelling: Spelling, work: () => T): T {
   try {
     return work();
   } catch (error) {
     if (!(error instanceof RowsProblem)) throw error;
+    const { argument = libraryArgument } = spelling;
     throw new ArgumentError(argument(error.column), spelt(error.problem, spelling));
   }
 }

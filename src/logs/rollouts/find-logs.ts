@@ -168,8 +168,10 @@ async function lookAt(
     const mapped = Object.values(isGuessed ? {} : (given ?? {})).filter((column) => column !== undefined);
     const head = await headOf(path, container, mapped, STEP_FIELDS, signal);
     const { rows, missing, steps, bytes, stamp } = head;
-    if (rows.length === 0)
-      return isNamed ? new FileError({ path }, 'is empty: nothing has been written to it yet') : undefined;
+    if (rows.length === 0) {
+      const what = bytes === 0 ? 'is empty' : 'has no rows';
+      return isNamed ? new FileError({ path }, `${what}: nothing has been written to it yet`) : undefined;
+    }
     const keys = new Set(rows.flatMap((row) => [...row]));
     const columns = isGuessed ? guessOf(path, container, head) : given;
     const isUnguessed = isGuessed && columns === undefined;
