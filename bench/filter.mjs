@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { filterGroups } from '../dist/filter/index.js';
+import { filterGroups } from '../dist/filter/filter-groups.js';
 import { readOptions, whole } from '../scripts/options.mjs';
 import { bell, uniformNumbers } from './random.mjs';
 import { median } from './suite/statistics.mjs';

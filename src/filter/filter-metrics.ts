@@ -2,7 +2,13 @@
 import { varianceRatio } from './filter-gate.js';
 import { float32Mean } from './float32-sums.js';
 import type { GroupStatistics } from './group-statistics.js';
-import { columnOf, type FilterDialect, type FilterMetric, type MetricColumn } from './input/filter-options.js';
+import {
+  columnOf,
+  type FilterDialect,
+  type FilterMetric,
+  isSpread,
+  type MetricColumn,
+} from './input/filter-options.js';
 import { type RankedColumns, REFERENCE_ZERO } from './measure-columns.js';
 
 export interface MeasuredGroups {
@@ -114,7 +120,7 @@ function columnMetrics({ metric, ranked, kept }: MeasuredGroups, columns: readon
 
 function countMetrics({ scores, kept, ranked, metric }: MeasuredGroups, round: (value: number) => number): Metrics {
   const { counts } = ranked.rewards;
-  const least = metric.endsWith('variance') ? 2 : 1;
+  const least = isSpread(metric) ? 2 : 1;
   let zero = 0;
   for (let group = 0; group < scores.length; group++) {
     if ((counts[group] as number) >= least && Math.abs(scores[group] as number) <= round(REFERENCE_ZERO)) zero++;

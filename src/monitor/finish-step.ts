@@ -1,7 +1,7 @@
 // Finishes an open step: measures what was collected, and has the run take it. Where it fails, the run is as it was.
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import type { RowColumn, Spelling } from '../filter/input/sentences.js';
 import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';

@@ -8,8 +8,13 @@ import { checkOptions, is, type OptionTable, optionsObject } from '../checks/opt
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { THREADS } from '../engine/open-engine.js';
-import { type FilterOptions, type FilterSettings, resolveFilterOptions, type TurnRewards } from '../filter/index.js';
-import { TURN_REWARDS } from '../filter/input/filter-options.js';
+import {
+  type FilterOptions,
+  type FilterSettings,
+  resolveFilterOptions,
+  TURN_REWARDS,
+  type TurnRewards,
+} from '../filter/input/filter-options.js';
 import { planScores } from '../metrics/sampled/plan.js';
 import {
   SAMPLER_OPTIONS,

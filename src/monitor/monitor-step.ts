@@ -6,7 +6,7 @@ import { checkOptions, is, type OptionTable } from '../checks/options.js';
 import type { Engine } from '../engine/engine.js';
 import type { HeldTokens } from '../engine/native.js';
 import type { TokenBox } from '../engine/tokens/token-block.js';
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
 import type { MeasuredTexts } from '../step/measured-texts.js';
 import type { RewardBucket } from '../step/outcomes/reward-buckets.js';

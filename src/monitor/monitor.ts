@@ -6,7 +6,7 @@ import { Turns } from '../checks/turns.js';
 import { shown } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
 import { openEngine } from '../engine/open-engine.js';
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import { Run, type RunProgress, startRun } from '../step/run.js';
 import type { StepReport } from '../step/step-report.js';
 import { finishStep, type OpenStep, PLACE } from './finish-step.js';

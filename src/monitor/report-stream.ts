@@ -4,7 +4,7 @@ import { unlessAborted } from '../checks/abort.js';
 import { abortableSource, closeUnread, expectSource, isSource, type Source } from '../checks/abortable-source.js';
 import { checkKnown, optionNames } from '../checks/argument-checks.js';
 import { optionsObject } from '../checks/options.js';
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import type { StepReport } from '../step/step-report.js';
 import type { ScoreBlock, WholeScores } from './collected-scores.js';
 import { type MonitorStep, type ScoreOptions, scoreOptions } from './monitor-step.js';

@@ -1,7 +1,7 @@
 // Measures one step, whatever the steps before it say: metrics of its scores, the filter's choice, the judge's reading.
 import { ArgumentError } from '../checks/errors.js';
 import type { Engine } from '../engine/engine.js';
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import type { Profile, StepMetrics } from '../metrics/step-metrics.js';
 import type { JudgeSettings } from '../verdicts/judge-options.js';
 import { besideFirst, type FirstRows } from './measured-texts.js';

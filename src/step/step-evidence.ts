@@ -2,7 +2,7 @@
 import { ArgumentError } from '../checks/errors.js';
 import { argumentProblem } from '../checks/words.js';
 import type { Engine } from '../engine/engine.js';
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
 import { checkEvidence } from '../verdicts/evidence/check-evidence.js';
 import type { RowEvidence, StepEvidence } from '../verdicts/evidence/step-evidence.js';

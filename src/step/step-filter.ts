@@ -1,6 +1,7 @@
 // Applies the filter to a step's rewards, and gives each episode's reward to buckets and verdicts.
 import { filterGroupsAs } from '../filter/filter-groups.js';
-import type { FilterOptions, FilterResult, TurnRewards } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
+import type { FilterOptions, TurnRewards } from '../filter/input/filter-options.js';
 import type { Spelling } from '../filter/input/sentences.js';
 import { episodeRewardsAs } from '../filter/input/turn-rewards.js';
 import type { StepRows } from './step-input.js';

@@ -1,7 +1,7 @@
 // Input of one step's measurement: monitor/finish-step.ts makes it from a trainer's scores and outcomes,
 // analysis/measuring/measure-step-data.ts from a step file, analysis/measuring/rollout-measurement.ts from a log.
 import type { Integers } from '../engine/tensor/tensor.js';
-import type { RewardValues } from '../filter/index.js';
+import type { RewardValues } from '../filter/input/filter-input.js';
 import type { CheckedScores } from '../metrics/metric-arguments.js';
 import type { ScorePlan } from '../metrics/sampled/plan.js';
 import type { SamplerOptions } from '../metrics/sampling/samplers.js';

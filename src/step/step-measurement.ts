@@ -1,5 +1,5 @@
 // Measurement of one step by itself: steps can be measured anywhere and in any order (run.ts puts them in theirs).
-import type { FilterResult } from '../filter/index.js';
+import type { FilterResult } from '../filter/filter-result.js';
 import type { StepMetrics } from '../metrics/step-metrics.js';
 import type { TextMetrics } from '../metrics/text-metrics.js';
 import type { StepReading } from '../verdicts/index.js';

@@ -2,7 +2,8 @@
 // formulas of docs/reference/filter.md written out plainly in float64.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FilterOptions, filterGroups } from '../../src/filter/index.js';
+import { filterGroups } from '../../src/filter/filter-groups.js';
+import type { FilterOptions } from '../../src/filter/input/filter-options.js';
 
 /** Pairs of rewards whose variances (ddof 1) are `variances`. */
 const pairs = (...variances: number[]) => variances.map((variance) => [0, Math.sqrt(2 * variance)]);

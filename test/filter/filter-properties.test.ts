@@ -1,7 +1,9 @@
 // What must hold for every batch: order, shift, scale, value, rows and turns do not change what they must not.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type FilterOptions, filterGate, filterGroups } from '../../src/filter/index.js';
+import { filterGate } from '../../src/filter/filter-gate.js';
+import { filterGroups } from '../../src/filter/filter-groups.js';
+import type { FilterOptions } from '../../src/filter/input/filter-options.js';
 import {
   dialect,
   direction,

@@ -1,7 +1,8 @@
 // The dialect `ragen` against answers of the reference code: 400 reward matrices, and the vectors of its own tests.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type FilterOptions, filterGroups } from '../../src/filter/index.js';
+import { filterGroups } from '../../src/filter/filter-groups.js';
+import type { FilterOptions } from '../../src/filter/input/filter-options.js';
 
 interface Case {
   rewards: number[][];

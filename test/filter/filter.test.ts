@@ -1,7 +1,10 @@
 // Dialects by hand-made batches, the stated policies, and what is refused.
 import { describe, expect, it } from 'vitest';
 import { ArgumentError } from '../../src/checks/errors.js';
-import { type FilterInput, type FilterOptions, filterGate, filterGroups } from '../../src/filter/index.js';
+import { filterGate } from '../../src/filter/filter-gate.js';
+import { filterGroups } from '../../src/filter/filter-groups.js';
+import type { FilterInput } from '../../src/filter/input/filter-input.js';
+import type { FilterOptions } from '../../src/filter/input/filter-options.js';
 import { numbersFrom } from './filter-arbitraries.js';
 
 /** Variances 2, .5, 0, .125 (std 1.41, .71, 0, .35). */

@@ -1,7 +1,7 @@
 // The monitor step by step: cadence, what a report holds, the filter and early stops at every step, and what is
 // refused.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { filterGroups } from '../../src/filter/index.js';
+import { filterGroups } from '../../src/filter/filter-groups.js';
 import {
   ArgumentError,
   crossScoreMetrics,

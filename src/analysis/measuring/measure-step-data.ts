@@ -2,7 +2,8 @@
 import { ArgumentError, DeviceError, FileError } from '../../checks/errors.js';
 import type { Engine } from '../../engine/engine.js';
 import type { HostTensor } from '../../engine/tensor/tensor.js';
-import type { FilterOptions, FilterResult } from '../../filter/index.js';
+import type { FilterResult } from '../../filter/filter-result.js';
+import type { FilterOptions } from '../../filter/input/filter-options.js';
 import type { Spelling } from '../../filter/input/sentences.js';
 import type { OptionalTensor } from '../../logs/steps/read-step-options.js';
 import type { StepData } from '../../logs/steps/step-data.js';

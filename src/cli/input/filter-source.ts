@@ -5,7 +5,7 @@ import { IdNumbers } from '../../checks/ids.js';
 import { openEngine } from '../../engine/open-engine.js';
 import type { Tensor } from '../../engine/tensor/tensor.js';
 import type { FilterInput } from '../../filter/input/filter-input.js';
-import type { FilterSettings } from '../../filter/input/filter-options.js';
+import { columnOf, type FilterSettings } from '../../filter/input/filter-options.js';
 import { isStepName } from '../../logs/input-names.js';
 import type { Texts } from '../../logs/rollouts/columns.js';
 import type { StepData } from '../../logs/steps/step-data.js';
@@ -45,7 +45,7 @@ async function fromStep(step: StepData, settings: FilterSettings, signal: AbortS
   if (rewards === undefined) {
     throw new FileError({ path: file }, 'has no tensor "rewards": write the reward of each row with the step');
   }
-  const wantsEntropy = settings.metric === 'entropy' || settings.metric === 'entropy_variance';
+  const wantsEntropy = columnOf(settings.metric) === 'entropies';
   const outcomes = inStoredPrecision(step, 'outcome') ?? correct;
   return {
     path: file,

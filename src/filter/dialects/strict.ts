@@ -1,7 +1,7 @@
 // The choice of groups under `strict`: no result depends on the scale of rewards, on a constant added to them, or on
 // rounding.
 import type { SpreadStatistics } from '../group-statistics.js';
-import type { FilterMetric, FilterSettings } from '../input/filter-options.js';
+import { type FilterMetric, type FilterSettings, isSpread } from '../input/filter-options.js';
 import type { MeasuredColumns } from '../measure-columns.js';
 import { bestGroups, type RankedGroups } from './ranked-groups.js';
 
@@ -60,7 +60,7 @@ function strictFigures(
   { rewards, ranked, scores }: MeasuredColumns,
   metric: FilterMetric,
 ): Pick<StrictGroups, 'figures' | 'kind' | 'rounding'> {
-  if (metric === 'reward_variance' || metric === 'entropy_variance') {
+  if (isSpread(metric)) {
     const { rankedVariance, largest, unit } =
       metric === 'reward_variance' ? rewards : (ranked.entropies as SpreadStatistics);
     const error = (VALUE_ERROR * largest) / unit;

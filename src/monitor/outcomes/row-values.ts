@@ -5,7 +5,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { counted, shown } from '../../checks/words.js';
 import { isFloat16Array } from '../../engine/tensor/float16-array.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import type { RewardValues } from '../../filter/index.js';
+import type { RewardValues } from '../../filter/input/filter-input.js';
 
 /** One number a row. */
 export type RowNumbers = Float64Array | Float32Array | Int32Array | Uint32Array | Uint8Array | readonly number[];

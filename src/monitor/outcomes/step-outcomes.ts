@@ -4,7 +4,7 @@ import { ArgumentError } from '../../checks/errors.js';
 import { optionsObject } from '../../checks/options.js';
 import { shown } from '../../checks/words.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import type { RewardValues } from '../../filter/index.js';
+import type { RewardValues } from '../../filter/input/filter-input.js';
 import type { BucketGradients } from '../../step/outcomes/gradient-decomposition.js';
 import { checkSwaps } from '../../verdicts/evidence/check-evidence.js';
 import type { ReasoningSwaps } from '../../verdicts/evidence/step-evidence.js';

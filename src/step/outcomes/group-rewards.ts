@@ -3,7 +3,7 @@
 
 import { idOf } from '../../checks/ids.js';
 import type { Integers } from '../../engine/tensor/tensor.js';
-import type { FilterResult } from '../../filter/index.js';
+import type { FilterResult } from '../../filter/filter-result.js';
 import { rowsByGroup } from '../../verdicts/evidence/group-outcomes.js';
 
 export interface GroupRewards {

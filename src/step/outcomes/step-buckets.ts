@@ -1,6 +1,6 @@
 // Sorts a step's groups and outcomes into buckets of reward std, with the gradient norms measured for them.
 import { ArgumentError } from '../../checks/errors.js';
-import type { FilterResult } from '../../filter/index.js';
+import type { FilterResult } from '../../filter/filter-result.js';
 import type { StepRows } from '../step-input.js';
 import {
   checkGradients,
