@@ -104,6 +104,10 @@ describe('pages that are written from code', () => {
       const heading = name === '' ? 'collapsar' : `collapsar ${name}`;
       return `## \`${heading}\`\n\n\`\`\`console\n$ ${heading} --help\n${text.trimEnd()}\n\`\`\`\n`;
     });
+    // What users can name stays small enough to be looked through.
+    expect(names.length).toBeLessThanOrEqual(13);
+    const options = (await Promise.all(sections.slice(1))).flatMap((section) => section.match(/^ {2}-/gm) ?? []);
+    expect(options.length).toBeLessThanOrEqual(190);
     const head = readPage('docs/reference/options.md').split(/^## /m)[0] as string;
     await expectWritten('docs/reference/options.md', head + (await Promise.all(sections)).join('\n'));
   });
