@@ -50,14 +50,16 @@ export function headLines(text) {
 /** @returns {string[]} the comments that are not plain, a sentence each */
 export function plainWordProblems() {
   const ignore = ['**/node_modules/**', 'scripts/plain-words.mjs'];
-  return globSync(`{${PLAIN.join(',')}}/**/*.{ts,mts,mjs,cjs,py,h,cpp,sh}`, { cwd: root, ignore }).flatMap((file) => {
-    const text = readFileSync(join(root, file), 'utf8');
-    const long = file.startsWith('src/') && !file.startsWith(READERS) && headLines(text) > MOST_HEAD_LINES;
-    return [
-      ...(long ? [`${file}:1: the comment at the head has more than ${MOST_HEAD_LINES} lines`] : []),
-      ...dialect(text).map(
-        ({ line, phrase }) => `${file}:${line}: the comment says "${phrase}": say it in plain words`,
-      ),
-    ];
-  });
+  return globSync(`{${PLAIN.join(',')}}/**/*.{ts,tsx,mts,mjs,cjs,py,h,cpp,sh}`, { cwd: root, ignore }).flatMap(
+    (file) => {
+      const text = readFileSync(join(root, file), 'utf8');
+      const long = file.startsWith('src/') && !file.startsWith(READERS) && headLines(text) > MOST_HEAD_LINES;
+      return [
+        ...(long ? [`${file}:1: the comment at the head has more than ${MOST_HEAD_LINES} lines`] : []),
+        ...dialect(text).map(
+          ({ line, phrase }) => `${file}:${line}: the comment says "${phrase}": say it in plain words`,
+        ),
+      ];
+    },
+  );
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { Interrupted, textStream } from './output/streams.js';
 // The command `collapsar`: the process around runProgram.
+import { Interrupted, textStream } from './output/streams.js';
 import { runProgram } from './program.js';
 
 const ending = new AbortController();

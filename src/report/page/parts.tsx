@@ -25,7 +25,7 @@ import { Chart } from './chart.js';
 import { StepTexts } from './reader/step-texts.js';
 import { MOST_SIDE, report, restingPlace, runs, side, theme, titleOf, toggleSide } from './state.js';
 
-/** An option that is made anew only where something changes that it depends on. */
+/** An option that is made again only if something changes that it depends on. */
 function useOption(
   make: (theme: Theme, size: Size) => ChartOption,
   on: readonly unknown[],
@@ -121,7 +121,7 @@ function SideChoice({ run, at, count }: { run: RunData; at: number; count: numbe
         <input
           type="checkbox"
           checked={isDrawn}
-          // One is left, and no more than can be told apart.
+          // At least one stays, and at most as many as can be distinguished.
           disabled={isDrawn ? count === 1 : count >= MOST_SIDE}
           onChange={() => toggleSide(run)}
         />

@@ -1,4 +1,4 @@
-// A line a run, the gravest first: what is wrong, since when, how sure, and of the one that is looked at what to do.
+// A line a run, the most severe first: what is wrong, since when, how sure, and of the one that is looked at what to do.
 import { useMemo } from 'preact/hooks';
 import { toldApart } from '../../checks/numbers.js';
 import { percentText, shortNumber, withInterval } from '../charts/number-text.js';

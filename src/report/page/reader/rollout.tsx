@@ -22,7 +22,7 @@ export function Rollout({ rollout }: { rollout: ShownText }) {
         )}
       </p>
       {prompt !== null && (
-        // biome-ignore lint/a11y/useSemanticElements: a text that scrolls is no form
+        // biome-ignore lint/a11y/useSemanticElements: a text that scrolls is not a form
         <div
           class="prompt"
           role="group"

@@ -5,7 +5,7 @@ import type { RunData } from '../../report.js';
 import { read } from './reader.js';
 import { promptName, textsAt, visible } from './shades.js';
 
-/** Characters of a text that stand in a table. */
+/** Characters of a text that a table shows. */
 const BEGINNING = 70;
 
 export function StepTexts({ run, step }: { run: RunData; step: number }) {
