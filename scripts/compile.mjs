@@ -9,8 +9,8 @@ import { rolldown } from 'rolldown';
 import { bundleReport } from './bundle-report.mjs';
 import { root } from './stage.mjs';
 
-/** What threads run. */
-const WORKER = 'logs/rollouts/json-lines/parse-worker.js';
+/** What threads run, and what scripts/install.mjs asks. */
+const OTHERS = ['logs/rollouts/json-lines/parse-worker.js', 'engine/prebuilt.js'];
 
 const sources = readdirSync(join(root, 'src'), { recursive: true }).map((name) => join('src', name));
 const inputs = [...sources, 'tsconfig.json', 'tsconfig.build.json', 'package.json'];
@@ -39,7 +39,7 @@ if (compiled <= changed) {
 async function bundleEntries() {
   const dist = join(root, 'dist');
   const levels = readdirSync(join(dist, 'exports')).filter((name) => name.endsWith('.js'));
-  const entries = ['cli/main.js', ...levels.map((name) => `exports/${name}`), WORKER, 'index.js'];
+  const entries = ['cli/main.js', ...levels.map((name) => `exports/${name}`), ...OTHERS, 'index.js'];
   const input = Object.fromEntries(entries.map((name) => [name.replace(/\.js$/, ''), join(dist, name)]));
   const bundle = await rolldown({ input, platform: 'node', external: /^[^./]/, cwd: dist });
   const { output } = await bundle.generate({ entryFileNames: '[name].js', chunkFileNames: 'chunks/[name].js' });

@@ -22,7 +22,7 @@ const missingFor = [
   [/tensorboard\.test|prometheus\.test/, 'Python with tensorboard and prometheus-client (COLLAPSAR_PYTHON)'],
   [/logs-python|engine-device-(example|ipc)/, 'Python with numpy, torch and safetensors (COLLAPSAR_PYTHON)'],
   [/engine-device/, 'Linux with CMake, for the emulated GPU, or a GPU: COLLAPSAR_TEST_DEVICE=cuda'],
-  [/report-page\.test/, "Chromium: Debian's package chromium, or COLLAPSAR_CHROMIUM"],
+  [/(report|live|moved)-page\.test/, "Chromium: Debian's package chromium, or COLLAPSAR_CHROMIUM"],
   [/Float16Array/, 'Node 24 or newer'],
   [/rights|can be read by now|unprivileged/, 'a user other than root'],
 ];
