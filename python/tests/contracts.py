@@ -136,7 +136,11 @@ CONTRACTS = (
         )
     ),
     Contract(
-        "verl", f"{V1}/trainer_base.py", "", "formats/verl.ts", words=("input", "output", "gts", "score", "step", "uid")
+        "verl",
+        f"{V1}/trainer_base.py",
+        "",
+        "formats/verl/reader.ts",
+        words=("input", "output", "gts", "score", "step", "uid"),
     ),
     *(
         Contract("transferqueue", "transfer_queue/interface.py", name, "verl/v1.py", arguments=arguments)
@@ -195,7 +199,7 @@ CONTRACTS = (
         "tinker-cookbook",
         "tinker_cookbook/rl/rollout_logging.py",
         "",
-        "formats/tinker.ts",
+        "formats/tinker/reader.ts",
         words=("iteration", "split", "group_idx", "traj_idx", "total_reward", "steps", "tags", "ac_len"),
     ),
     Contract("skyrl", "skyrl/train/trainer.py", "RayPPOTrainer.__init__", "skyrl.py", arguments=("callbacks",)),
@@ -254,7 +258,7 @@ CONTRACTS = (
         "skyrl",
         "skyrl/train/utils/trainer_utils.py",
         "",
-        "formats/skyrl.ts",
+        "formats/skyrl/reader.ts",
         words=("input_prompt", "output_response", "score", "stop_reason", "data_source"),
     ),
     *(
@@ -277,14 +281,14 @@ CONTRACTS = (
         "trl",
         "trl/trainer/grpo_trainer.py",
         "GRPOTrainer",
-        "formats/trl.ts",
+        "formats/trl/reader.ts",
         words=("step", "prompt", "completion", "advantage"),
     ),
     Contract(
         "areal",
         "areal/infra/workflow_executor.py",
         "",
-        "formats/areal.ts",
+        "formats/areal/reader.ts",
         words=("task_id", "sample_idx", "seqlen", "prompt_len", "reward", "prompt", "completion"),
     ),
     Contract(
@@ -315,7 +319,7 @@ CONTRACTS = (
         "prime-rl",
         "src/prime_rl/monitors/file.py",
         "",
-        "formats/prime-rl.ts",
+        "formats/prime-rl/reader.ts",
         words=("rollouts", "traces.jsonl"),
     ),
 )

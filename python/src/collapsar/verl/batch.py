@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import as_plain
 from ..spans import Reasoning
 from ..watching import Observation, Rollouts, numbered
 
@@ -44,15 +45,15 @@ def batch_of(
         reasoning: finds it.
         rewarded: [R] the row that has the reward of each, where it is another: the last output of a session.
     """
-    masks = [list(_flat(fields["response_mask"][row])) for row in rows]
-    responses = [list(_flat(fields["responses"][row])) for row in rows]
-    prompts = [list(_flat(fields["prompts"][row])) for row in rows] if "prompts" in fields else None
+    masks = [list(as_plain(fields["response_mask"][row])) for row in rows]
+    responses = [list(as_plain(fields["responses"][row])) for row in rows]
+    prompts = [list(as_plain(fields["prompts"][row])) for row in rows] if "prompts" in fields else None
     spans = reasoning.spans(tokenizer, responses, prompts, masks)
-    groups = numbered([str(_flat(fields["uid"][row])) for row in rows])
+    groups = numbered([str(as_plain(fields["uid"][row])) for row in rows])
     entropies = None
     if "entropy" in fields:
         entropies = [
-            float(np.average(_flat(fields["entropy"][row])[: len(mask)], weights=mask)) if any(mask) else 0.0
+            float(np.average(as_plain(fields["entropy"][row])[: len(mask)], weights=mask)) if any(mask) else 0.0
             for row, mask in zip(rows, masks, strict=True)
         ]
     rollouts = Rollouts(
@@ -74,7 +75,7 @@ def batch_of(
 
 def environments_of(names: Sequence[Any]) -> list[str | None] | None:
     """Names as text; None where no row has one."""
-    found = [None if (flat := _flat(name)) is None or flat == "" else str(flat) for name in names]
+    found = [None if (flat := as_plain(name)) is None or flat == "" else str(flat) for name in names]
     return found if any(name is not None for name in found) else None
 
 
@@ -93,7 +94,7 @@ def rows_of(values: Any) -> list[Any]:
     """Rows of a padded or nested tensor, or of a column of objects."""
     if getattr(values, "is_nested", False):
         return [row.tolist() for row in values.unbind()]
-    return list(values.tolist()) if hasattr(values, "tolist") else list(values)
+    return list(as_plain(values))
 
 
 def unpadded(ids: Sequence[Sequence[int]], mask: Sequence[Sequence[float]]) -> list[list[int]]:
@@ -102,10 +103,6 @@ def unpadded(ids: Sequence[Sequence[int]], mask: Sequence[Sequence[float]]) -> l
         [token for token, real in zip(row, real_of, strict=True) if real]
         for row, real_of in zip(ids, mask, strict=True)
     ]
-
-
-def _flat(value: Any) -> Any:
-    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def advantage_scale(trainer: Any, observation: Observation, keep: npt.NDArray[np.bool_]) -> float:

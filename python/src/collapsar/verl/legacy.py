@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import as_plain
 from ..errors import ArgumentError
 from ..spans import Reasoning
 from ..watching import Observation, Rollouts, logger, numbered
@@ -151,7 +152,7 @@ def first_turns(data: Any) -> Batch:
 
 
 def _ids(row: Any) -> list[int]:
-    return [] if row is None else [int(token) for token in (row.tolist() if hasattr(row, "tolist") else row)]
+    return [] if row is None else [int(token) for token in as_plain(row)]
 
 
 class _Actor:
