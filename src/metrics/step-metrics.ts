@@ -97,7 +97,7 @@ export interface StepMetrics {
   readonly columns: { readonly total: number; readonly distinct: number };
   /** What each environment shows by itself, where rows are named any (strict). */
   readonly environments?: readonly EnvironmentFigures<StepMetrics>[];
-  /** Missing if there are no metrics, and where only some pairs were scored. */
+  /** Missing if there are no metrics, or if only some pairs were scored. */
   readonly spread?: StepSpread;
   /** Everything as one flat record under the logged keys (`<label>/<key>`, `collapse/first_turn_num_total`, …). */
   readonly logged: Readonly<Record<string, number>>;

@@ -97,7 +97,7 @@ export const TEXT_PREFIX = 'text/';
 const LENGTH_KEYS = ['response_length/mean', 'response_length/min', 'response_length/max'] as const;
 
 /**
- * How much a step's texts depend on their prompts (a lower bound of I(X;Z), only from texts), and what they look like:
+ * How much a step's texts depend on their prompts (a lower bound of I(X;Z), from texts alone), and what they look like:
  * templates, repetition, copies.
  *
  * @param step one entry a row, in any order; texts, or token ids

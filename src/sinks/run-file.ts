@@ -13,7 +13,7 @@ const MOST_BYTES = 200;
  *   name follows: `a:b` is another file than `a_b`
  */
 export function fileNameOf(run: string, unsafe = UNSAFE): string {
-  // Names of only dots are folders above.
+  // Names of dots only are folders above.
   const clean = run.replace(unsafe, '_').replace(/^\.*$/, '_$&');
   if (clean === run && Buffer.byteLength(run) <= MOST_BYTES) return run;
   // As JSON: UTF-8 has no halves of surrogate pairs.

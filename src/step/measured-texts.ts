@@ -21,7 +21,7 @@ export interface MeasuredTexts {
 /** The texts of the run's first step that had figures; undefined if there is none. */
 export type FirstRows = () => Promise<TextRows | undefined>;
 
-/** The same columns of only some rows. */
+/** The same columns of some rows only. */
 export function pickRows<Columns extends Omit<TextStep, 'environments'>>(
   columns: Columns,
   rows: readonly number[],

@@ -125,7 +125,7 @@ async function copied(
   return path + ending;
 }
 
-/** For lines of only group, reward and perhaps outcome. */
+/** For lines of group, reward and perhaps outcome only. */
 async function missingHeading(line: string): Promise<string | undefined> {
   const { parse } = await import('csv-parse/sync');
   let fields: string[];

@@ -47,7 +47,7 @@ export interface Shown {
   readonly report?: string;
   /** Companions of it in the report and in sinks. */
   readonly companions?: readonly Companion[];
-  /** Goes to sinks unless they are asked for all figures. */
+  /** Goes to every sink, also to one that is not asked for all figures. */
   readonly sinks?: true;
   /** Title of a chart in TensorBoard, between its bounds. */
   readonly chart?: string;

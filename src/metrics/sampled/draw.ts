@@ -1,5 +1,5 @@
-// Draws the negatives of a row: without replacement, each of a stratum with the same probability, only by seed, row and
-// stratum.
+// Draws the negatives of a row: without replacement, each of a stratum with the same probability; seed, row and stratum
+// alone decide the draw.
 import { Random } from '../sampling/random.js';
 import { type Stratum, signatureAt, signaturesIn } from './strata.js';
 

@@ -38,7 +38,7 @@ export interface ErrorParts {
   readonly biasAbove: number;
 }
 
-/** Estimates by a plan of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
+/** What a plan's pairs say of the metrics from all pairs: estimates in nats, errors, intervals, and certain bounds. */
 export interface PairEstimates {
   /**
    * Figure by key of `strict` (docs/reference/metrics.md), as crossScoreMetrics names it; also
@@ -118,7 +118,6 @@ export async function estimateFromPairs(
   return { rows: left, cost, confidence, ...everything(plan, inference, keys) };
 }
 
-/** @param sums in the plan's order */
 /** @throws {ArgumentError} naming the first pair whose log-probs sum to more than 0 */
 function refuseAboveZero({ rows, prompts, layout }: ScorePlan, sums: Float64Array): void {
   const lengths = new Map(layout.rows.map(({ row, length }) => [row, length]));
@@ -129,6 +128,7 @@ function refuseAboveZero({ rows, prompts, layout }: ScorePlan, sums: Float64Arra
   }
 }
 
+/** @param sums in the plan's order */
 function inferPlan(
   engine: Engine,
   { rows, prompts, layout }: ScorePlan,

@@ -1,5 +1,5 @@
-// Scores in rounds until the interval of a figure is as narrow as wanted; saves to JSON between rounds. The intervals
-// of all K looks hold together (Bonferroni, level 1 − (1 − confidence)/K each), so stopping on the data is allowed.
+// Scores in rounds until the interval of a figure is as narrow as wanted. The intervals of all K looks hold together
+// (Bonferroni, level 1 − (1 − confidence)/K each), so stopping on the data is allowed.
 
 import { checkEngine } from '../../checks/argument-checks.js';
 import { StateError } from '../../checks/errors.js';

@@ -1,4 +1,4 @@
-// Makes charts as options of ECharts from only data and a theme, so that the page, an image of it and a
+// Makes charts as options of ECharts from data and a theme only, so that the page, an image of it and a
 // figure from Node are the same. None has a tooltip, which would take HTML: the page has its own words beside a chart.
 import type { Theme } from './theme.js';
 

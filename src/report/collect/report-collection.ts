@@ -53,7 +53,7 @@ export class ReportCollection {
     this.#runs.find((known) => known.isOf(place))?.summarize(summary);
   }
 
-  /** By only a name, the first run of this name: tables of prompts have no folder. */
+  /** By name only, the first run of this name: tables of prompts have no folder. */
   private found(run: string | RunPlace): RunCollection | undefined {
     return this.#runs.find((known) => (typeof run === 'string' ? known.name === run : known.isOf(run)));
   }

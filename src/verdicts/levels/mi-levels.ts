@@ -38,8 +38,8 @@ export class MiLevels extends kept(miLevelsShape) {
   }
 
   /**
-   * Adds a step. @param prompts different ones of the step @param hadStart whether its start was distinct from zero
-   * before @param tests that share a level
+   * Adds a step. @param prompts different ones of the step @param hadStart whether the run's start was distinct from
+   * zero before @param tests that share a level
    */
   add(step: number, figures: readonly MiAt[], prompts: number, hadStart: boolean, tests = 1): ComparedMi {
     this.state.steps++;

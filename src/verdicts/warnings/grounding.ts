@@ -20,8 +20,8 @@ export interface Grounding {
 }
 
 /**
- * @returns null if no row has both log-probs finite, all rows are of one prompt, or log-probs are as large as only
- *   masks are
+ * @returns null if no row has both log-probs finite, all rows are of one prompt, or log-probs are so large as
+ *   only those of masks are
  */
 export function grounding(groups: Integers, matched: ArrayLike<number>, ablated: ArrayLike<number>): Grounding | null {
   const sums: { total: number; rows: number }[] = [];
