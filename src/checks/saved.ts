@@ -251,7 +251,7 @@ export class SavedState<Format extends string, Version extends number, State> {
 }
 
 /** Runs `read`; a damaged part is reported with what the whole is, and what to do. @throws {StateError} */
-export function asSaved<T>(read: () => T, whole: string, advice: string): T {
+function asSaved<T>(read: () => T, whole: string, advice: string): T {
   try {
     return read();
   } catch (error) {

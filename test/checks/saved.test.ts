@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { StateError } from '../../src/checks/errors.js';
 import {
   anyNumber,
-  asSaved,
   count,
   countTo,
   DamagedPart,
@@ -20,7 +19,6 @@ import {
   pair,
   record,
   SavedState,
-  type Shape,
   text,
 } from '../../src/checks/saved.js';
 
@@ -130,8 +128,15 @@ describe('a saved state', () => {
   });
 
   it('is named by its path as a part of another, but for its version', () => {
-    const outer: Shape<unknown> = fields({ judge: state.shape });
-    const read = (judge: object) => asSaved(() => outer({ judge }), 'the saved monitor', 'start anew');
+    const kind = {
+      format: 'x/monitor',
+      version: 1,
+      is: 'monitor',
+      from: 'Monitor.save()',
+      without: 'start anew',
+    } as const;
+    const outer = new SavedState(kind, fields({ judge: state.shape }));
+    const read = (judge: object) => outer.read({ format: 'x/monitor', version: 1, judge });
     expect(() => read({ format: 'x/judge', version: 2 })).toThrow('the saved monitor is damaged: judge.steps');
     expect(() => read({ format: 'x/judge', version: 1 })).toThrow('a saved judge of version 1');
   });

@@ -3,6 +3,7 @@
 // together.
 import { describe, expect, it } from 'vitest';
 import { idOf } from '../../src/checks/ids.js';
+import { startOf } from '../../src/checks/saved.js';
 import { outcomesAlone, rolloutGroups, rowsByGroup } from '../../src/verdicts/evidence/group-outcomes.js';
 import { RunLevel } from '../../src/verdicts/levels/run-level.js';
 import {
@@ -17,9 +18,14 @@ import { correlate } from '../../src/verdicts/statistics/correlation.js';
 import { FigureHistory } from '../../src/verdicts/statistics/figure-history.js';
 import { levelBelow } from '../../src/verdicts/statistics/present-level.js';
 import { studentTail } from '../../src/verdicts/statistics/tail-probabilities.js';
-import { MiFalling, type MiFallingJson } from '../../src/verdicts/warnings/mi-falling.js';
-import { MiOvershoot, type MiOvershootJson } from '../../src/verdicts/warnings/mi-overshoot.js';
-import { countSpecificity, decayed, NO_COUNTS, specificityFinding } from '../../src/verdicts/warnings/specificity.js';
+import { MiFalling } from '../../src/verdicts/warnings/mi-falling.js';
+import { MiOvershoot } from '../../src/verdicts/warnings/mi-overshoot.js';
+import {
+  countSpecificity,
+  decayed,
+  specificityFinding,
+  specificityShape,
+} from '../../src/verdicts/warnings/specificity.js';
 import { uniformNumbers } from '../support/random-numbers.js';
 
 describe('the history of figures', () => {
@@ -272,9 +278,10 @@ describe('whether specific rows are right', () => {
 
   it('halves what is older than five steps, and products of counts as squares', () => {
     const once = apart(1, 2, 3, 4);
-    let counts = decayed(NO_COUNTS, once);
+    const none = apart(0, 0, 0, 0);
+    let counts = decayed(startOf(specificityShape), once);
     expect(counts).toEqual(once);
-    for (let step = 0; step < 5; step++) counts = decayed(counts, NO_COUNTS);
+    for (let step = 0; step < 5; step++) counts = decayed(counts, none);
     expect(counts.specificRight).toBeCloseTo(0.5, 12);
     expect(counts.genericWrong).toBeCloseTo(2, 12);
     for (const [at, product] of counts.products.entries())
@@ -297,8 +304,8 @@ describe('an early warning begins', () => {
     });
   const flat = (value: number) => Array<number>(8).fill(value);
   interface State {
-    falling: MiFallingJson;
-    overshoot: MiOvershootJson;
+    falling: MiFalling['state'];
+    overshoot: MiOvershoot['state'];
   }
   const none: State = { falling: { since: null }, overshoot: { peak: null, since: null } };
   const look = (

@@ -143,8 +143,7 @@ export const dependenceShape = fields({
   silent: count,
   silentSince: nullable(count),
 });
-export type Dependence = Shaped<typeof dependenceShape>;
-export const NOT_SEEN: Dependence = { seen: 0, shownAtStart: 0, silent: 0, silentSince: null };
+type Dependence = Shaped<typeof dependenceShape>;
 
 const SHOWN = 0.05;
 

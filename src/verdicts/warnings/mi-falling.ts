@@ -1,7 +1,7 @@
 // Warns early: I(X;Z) goes down while H(Z|X) does not, before the dependence is gone.
 
 import { figure, percent, percentOf } from '../../checks/numbers.js';
-import { count, fields, kept, nullable, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, nullable } from '../../checks/saved.js';
 import { capital } from '../../checks/words.js';
 import type { FollowedLevel } from '../levels/followed-level.js';
 import { CROSS_SCORES, type Instrument } from '../levels/instrument.js';
@@ -50,7 +50,6 @@ function textFallP({ at, errors, specificity }: TextFall, floor: number, look: n
 
 /** Since when it is said; null while it is not. */
 export const miFallingShape = fields({ since: nullable(count) });
-export type MiFallingJson = Shaped<typeof miFallingShape>;
 
 export class MiFalling extends kept(miFallingShape) {
   /** After the step's values were added, and the start is complete. @param tests that share the budget */

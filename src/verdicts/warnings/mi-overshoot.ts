@@ -1,7 +1,7 @@
 // Early warning: I(X;Z) rose above its start and falls back, while H(Z|X) holds.
 
 import { figure } from '../../checks/numbers.js';
-import { count, fields, kept, nullable, number, type Shaped } from '../../checks/saved.js';
+import { count, fields, kept, nullable, number } from '../../checks/saved.js';
 import { type RunLevel, START_STEPS, TREND_STEPS } from '../levels/run-level.js';
 import { holds, lookShare, PRESENT_STEPS } from '../statistics/present-level.js';
 import { studentTail } from '../statistics/tail-probabilities.js';
@@ -16,7 +16,6 @@ export const miOvershootShape = fields({
   /** Whether it has fallen back. */
   since: nullable(count),
 });
-export type MiOvershootJson = Shaped<typeof miOvershootShape>;
 
 export class MiOvershoot extends kept(miOvershootShape) {
   /** A collapse says more. */

@@ -30,13 +30,6 @@ export const specificityShape = fields({
   products: list(number, PRODUCTS),
 });
 export type SpecificityCounts = Shaped<typeof specificityShape>;
-export const NO_COUNTS: SpecificityCounts = {
-  specificRight: 0,
-  specificWrong: 0,
-  genericRight: 0,
-  genericWrong: 0,
-  products: new Array<number>(PRODUCTS).fill(0),
-};
 
 const HALF_LIFE = 5;
 const KEEP = 0.5 ** (1 / HALF_LIFE);
