@@ -299,7 +299,8 @@ export class Judge {
   /** All that later steps depend on: plain JSON. */
   toJSON(): JudgeJson {
     const { format, version } = JUDGE;
-    return { format, version, ...structuredClone(this.#state), figures: this.#figures.toJSON() };
+    const { figures: _, ...state } = this.#state;
+    return { format, version, ...structuredClone(state), figures: this.#figures.toJSON() };
   }
 
   /**

@@ -18,7 +18,14 @@ export const figureHistoryShape = fields({
 
 export class FigureHistory extends kept(figureHistoryShape) {
   /** Names are anyone's. */
-  readonly #figures = new Map(Object.entries(this.state.figures));
+  readonly #figures: Map<string, (number | null)[]>;
+
+  constructor(state?: Shaped<typeof figureHistoryShape>) {
+    super(state);
+    this.#figures = new Map(Object.entries(this.state.figures));
+    // From here on only the map has them.
+    this.state.figures = {};
+  }
 
   add(step: number, figures: Readonly<Record<string, number>>): void {
     const taken = this.state.seen % this.state.stride === 0;
