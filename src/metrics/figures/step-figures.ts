@@ -7,7 +7,8 @@ import type { AveragedFigure, StepFound } from './figure.js';
 import { mostInformation } from './saturation.js';
 import { MARGINAL_STD_FLOOR, SCORE_FIGURES } from './score-figures.js';
 
-const OF_PROFILE = {
+/** Figures of each profile, in the order of their entries. */
+export const OF_PROFILE = {
   strict: SCORE_FIGURES.filter((entry) => isOfProfile(entry, 'strict')),
   ragen: SCORE_FIGURES.filter((entry) => isOfProfile(entry, 'ragen')),
 };
@@ -72,7 +73,7 @@ const MOST_PROMPTS = 2 ** 30;
 
 /** Every key that any step can have under the profile, with those of intervals. */
 export function possibleFigures(profile: Profile): string[] {
-  return SCORE_FIGURES.filter((entry) => isOfProfile(entry, profile)).flatMap((entry) => {
+  return OF_PROFILE[profile].flatMap((entry) => {
     const keys = 'subset' in entry ? entry.subset(MOST_PROMPTS) : [entry.key];
     const interval = profile === 'strict' ? intervalOf(entry) : undefined;
     return interval === undefined ? keys : keys.flatMap((key) => [key, ...certaintyKeys(key, interval === 'batch')]);

@@ -8,10 +8,9 @@ import type { Engine } from '../../engine/engine.js';
 import type { PairInference, SampledFigure, SampledFigureName } from '../../engine/operations/infer-pairs.js';
 import { CONFIDENCE } from '../../engine/operations/infer-pairs.js';
 import { rowsByEquivalents } from '../figures/chance.js';
-import { addDerivedCertainty, isDerived, isOfProfile, valuesOf } from '../figures/derived.js';
+import { addDerivedCertainty, isDerived, valuesOf } from '../figures/derived.js';
 import { type DerivedFigure, NO_MARGINAL, type PairsFound } from '../figures/figure.js';
-import { SCORE_FIGURES } from '../figures/score-figures.js';
-import { strictKeys } from '../figures/step-figures.js';
+import { OF_PROFILE, strictKeys } from '../figures/step-figures.js';
 import { noRowLeft } from '../sampling/rows-left-out.js';
 import type { Certainty } from '../step-metrics.js';
 import { aboveZeroError, isAboveZero } from '../sums-above-zero.js';
@@ -150,8 +149,6 @@ function inferPlan(
   return engine.inferPairs(pairs, { ...options, own, lengths, signatures, turns });
 }
 
-const ENTRIES = SCORE_FIGURES.filter((entry) => isOfProfile(entry, 'strict'));
-
 function everything(
   plan: ScorePlan,
   inference: PairInference,
@@ -168,7 +165,7 @@ function everything(
   const [certainty, error]: [Record<string, Certainty>, Record<string, ErrorParts>] = [{}, {}];
   const bounds: Record<string, { readonly low: number; readonly high: number }> = {};
   const notes: string[] = [];
-  const figures = valuesOf(ENTRIES, ({ key, ofPairs }) => {
+  const figures = valuesOf(OF_PROFILE.strict, ({ key, ofPairs }) => {
     if (ofPairs === 'every pair') return undefined;
     if ('best' in ofPairs) {
       const accuracy = accuracyAmongBest(ofPairs.best, plan, inference);
@@ -193,7 +190,7 @@ function everything(
   });
   const { values, absent } = figures;
   addDerivedCertainty(certainty, values);
-  for (const entry of ENTRIES) {
+  for (const entry of OF_PROFILE.strict) {
     if (!isDerived(entry)) continue;
     const { key, of, by } = entry;
     if (of in bounds) absent[key] = `${of} cannot be given: see there`;
