@@ -13,7 +13,8 @@ import { groupIds, type TextRows } from '../engine/operations/texts/text-rows.js
 import { type EnvironmentFigures, loggedEnvironments, sharedPermutations } from './environments/environment-figures.js';
 import { textBlocksNote } from './environments/text-blocks.js';
 import { textEnvironments } from './environments/text-environments.js';
-import { type Figures, LOG_COLUMN_NAMES, logFigures, NO_ROWS, type RolloutFigures } from './figures/log-columns.js';
+import type { ValuesOrReasons } from './figures/derived.js';
+import { LOG_COLUMN_NAMES, logFigures, NO_ROWS, type RolloutFigures } from './figures/log-columns.js';
 import { TEXT_FIGURES, WITHIN_TEXT_FIGURE } from './figures/text-entries.js';
 import type { Interval } from './step-metrics.js';
 
@@ -261,7 +262,7 @@ function reported(
   figures: TextFigures,
   phrases: readonly MeasuredPhrase[],
   total: number,
-  beside: Figures,
+  beside: ValuesOrReasons,
   permutations: number,
 ): TextMetrics {
   const { problem, rows, rowsUsed: used, promptsUsed: prompts, byPrompts } = figures;

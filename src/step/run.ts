@@ -92,7 +92,7 @@ export class Run {
 
     const isStrict = stepMetrics?.profile !== 'ragen';
     const remarks = [...measurement.notes, ...(judgement?.notes ?? []), ...(isLater || !isStrict ? [] : [disorder])];
-    const { metrics, absent, notes } = loggedParts({ ...measurement, metrics: samples, notes: remarks });
+    const { metrics, absent, notes } = loggedParts({ ...measurement, metrics: samples, notes: remarks }, isStrict);
     const [isEmpty, inARow] = EMPTY_FILTER_KEYS;
     if (filter !== undefined) metrics[isEmpty] = filter.empty ? 1 : 0;
     const consecutive = earlyStops.consecutiveEmpty;
@@ -156,7 +156,10 @@ export class Run {
 }
 
 /** What is logged of a step, why the rest is absent, and what to know of it, in one. */
-function loggedParts({ metrics: samples, texts, filter, rollouts, notes: remarks }: StepMeasurement): {
+function loggedParts(
+  { metrics: samples, texts, filter, rollouts, notes: remarks }: StepMeasurement,
+  isStrict: boolean,
+): {
   metrics: Record<string, number>;
   absent: Record<string, string>;
   notes: Set<string>;
@@ -164,11 +167,10 @@ function loggedParts({ metrics: samples, texts, filter, rollouts, notes: remarks
   const metrics: Record<string, number> = {};
   const absent: Record<string, string> = {};
   const notes = new Set(remarks);
-  const isOfReference = samples[0]?.profile === 'ragen';
   for (const sample of samples) {
     Object.assign(metrics, sample.logged);
     // Under `ragen` the report is what the reference logs and nothing else.
-    if (sample.profile === 'ragen') continue;
+    if (!isStrict) continue;
     for (const [key, reason] of Object.entries(sample.absent)) absent[`${sample.label}/${key}`] = reason;
     for (const note of sample.notes) notes.add(samples.length > 1 ? `${sample.label}: ${note}` : note);
   }
@@ -176,7 +178,7 @@ function loggedParts({ metrics: samples, texts, filter, rollouts, notes: remarks
     metrics,
     texts?.logged,
     rollouts?.metrics,
-    isOfReference ? filter?.metrics : metricsOnce(filter?.metrics ?? {}),
+    isStrict ? metricsOnce(filter?.metrics ?? {}) : filter?.metrics,
   );
   for (const [key, reason] of Object.entries(texts?.absent ?? {})) absent[TEXT_PREFIX + key] = reason;
   for (const note of [...(texts?.notes ?? []), ...(rollouts?.warnings ?? [])]) notes.add(note);

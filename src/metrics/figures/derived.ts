@@ -33,6 +33,7 @@ export function intervalOf(entry: ScoreFigure): 'all' | 'batch' | undefined {
   return base && intervalOf(base);
 }
 
+/** Figure or reason by key. */
 export interface ValuesOrReasons {
   readonly values: Record<string, number>;
   readonly absent: Record<string, string>;

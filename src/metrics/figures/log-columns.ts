@@ -1,6 +1,7 @@
 // Columns that a log has for each row beside its text, an entry each, with the figures made of it.
 import { ArgumentError } from '../../checks/errors.js';
 import { shown } from '../../checks/words.js';
+import type { ValuesOrReasons } from './derived.js';
 import type { FigureWords, NamedFigure } from './figure.js';
 import { MISMATCH_FIGURES, mismatchOf } from './mismatch.js';
 import { asOfScores } from './score-figures.js';
@@ -60,7 +61,7 @@ const LOG_COLUMNS: { readonly [Name in keyof RolloutFigures]-?: LogColumn<NonNul
     figures: MISMATCH_FIGURES,
     missing: 'the log has no log-probs of the trainer',
     values: (column, { logprobs }) =>
-      logprobs === undefined ? 'the log has no log-probs of the sampled tokens' : mismatchOf(logprobs, column),
+      logprobs === undefined ? LOG_COLUMNS.logprobs.missing : mismatchOf(logprobs, column),
   },
   entropies: {
     figures: [
@@ -85,16 +86,10 @@ export const LOG_COLUMN_NAMES = Object.keys(LOG_COLUMNS) as readonly (keyof Roll
 
 export const LOG_FIGURES = LOG_COLUMN_NAMES.flatMap((name) => LOG_COLUMNS[name].figures);
 
-/** Figure or reason by key. */
-export interface Figures {
-  readonly values: Record<string, number>;
-  readonly absent: Record<string, string>;
-}
-
 export const NO_ROWS = 'the step has no rows';
 
 /** What needs no texts. @throws {ArgumentError} for columns that do not fit */
-export function logFigures(given: RolloutFigures, rows: number): Figures {
+export function logFigures(given: RolloutFigures, rows: number): ValuesOrReasons {
   const values: Record<string, number> = {};
   const absent: Record<string, string> = {};
   for (const name of LOG_COLUMN_NAMES) {
